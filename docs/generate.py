@@ -26,6 +26,7 @@ from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
 from replication_findings import replication_findings_page
+from requests_08 import requests_08_body
 from truncation_rules import truncation_rules_page
 
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
@@ -33,6 +34,8 @@ from watchkeeper.model.group.settings import SETTINGS
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
+from watchkeeper.model.log_08.settings import NEVER, default_of
+from watchkeeper.model.log_08.settings import SETTINGS as LOG_SETTINGS_08
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane.brokers import BROKERS
@@ -46,6 +49,9 @@ from watchkeeper.model.trace.kinds import MEANINGS
 from watchkeeper.model.trace.trace import COLUMNS
 from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
 from watchkeeper.real.broker.settings import SETTINGS as BROKER_SETTINGS
+from watchkeeper.real.broker.settings_08 import CREATION, CREATION_KEY
+from watchkeeper.real.broker.settings_08 import DEFAULTS as BROKER_DEFAULTS_08
+from watchkeeper.real.broker.settings_08 import SETTINGS as BROKER_SETTINGS_08
 from watchkeeper.scenarios import load, shipped
 from watchkeeper.scenarios.schema.message_schema import (
     DeliveryGuaranteeModel,
@@ -271,10 +277,27 @@ def broker_settings_page() -> str:
     )
     return page(
         "A broker's settings",
-        "The settings have the names and the defaults of Kafka 0.7. A setting by topic takes a "
-        "value for each topic: `clicks:1000,orders:50`.",
+        "With `--protocol 0.7`, the default, the settings have the names and the defaults of "
+        "Kafka 0.7. A setting by topic takes a value for each topic: `clicks:1000,orders:50`.",
         table(["name", "by topic", "default", "meaning"], chain(own, of_logs)),
+        "## With `--protocol 0.8`\n\nThe names and the defaults are those of Kafka 0.8.2.",
+        table(["name", "default", "meaning"], settings_of_08()),
     )
+
+
+def settings_of_08() -> Iterator[list[str]]:
+    """The rows of the settings of a broker of 0.8."""
+    for row in BROKER_SETTINGS_08:
+        yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field]), row.about]
+    yield [f"`{CREATION_KEY}`", "true", CREATION]
+    for each in LOG_SETTINGS_08:
+        default = default_of(each)
+        yield [f"`{each.key}`", "never" if default == NEVER else cell(default), each.about]
+
+
+def requests_08_page() -> str:
+    """The requests of 0.8."""
+    return page("The requests of 0.8", requests_08_body(table))
 
 
 MODELS = (
@@ -397,6 +420,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/trace.md": events_page,
     "reference/settings.md": settings_page,
     "reference/broker-settings.md": broker_settings_page,
+    "reference/requests-08.md": requests_08_page,
     "reference/scenario-file.md": scenario_page,
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,

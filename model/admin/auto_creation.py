@@ -14,6 +14,7 @@ from functools import partial
 from watchkeeper.model.actor.effects import emit
 from watchkeeper.model.actor.errors import NodeExists, ZooKeeperError
 from watchkeeper.model.actor.operations import Create, Exists, GetChildren
+from watchkeeper.model.actor.retry import Direct, create_with_parents
 from watchkeeper.model.actor.tasks import below
 from watchkeeper.model.admin.placement import place
 from watchkeeper.model.admin.plan import Refused
@@ -53,7 +54,8 @@ async def _create(how: AutoCreation, topic: str) -> None:
         return
     data = TopicAssignment(tuple(placed.items())).encode()
     try:
-        await Create(paths.topic(topic), data, purpose="create topic")
+        creation = Create(paths.topic(topic), data, purpose="create topic")
+        await create_with_parents(Direct(), creation)
     except NodeExists:
         return
     await _note(topic, replicas=[list(replicas) for replicas in placed.values()])

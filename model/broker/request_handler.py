@@ -16,12 +16,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from watchkeeper.model.actor.events import Command, CommandKind
-from watchkeeper.model.actor.tasks import Decompress, Remind, Take, below, put
+from watchkeeper.model.actor.tasks import Decompress, Remind, below
+from watchkeeper.model.broker.upkeep import Upkeep, alone
 from watchkeeper.model.log.folder_names import partition_of
 from watchkeeper.model.log.format.contents import Contents, size_of, wrappers_in
 from watchkeeper.model.log.format.errors import NO_ERROR, LogError
@@ -42,10 +43,7 @@ from watchkeeper.model.log.format.requests import (
 )
 from watchkeeper.model.log.log import AppendResult, FileView, Log
 from watchkeeper.model.log.log_manager import LogManager
-from watchkeeper.model.log.segments import Segment
 from watchkeeper.model.log.validation import check_sets_for_log
-
-T = TypeVar("T")
 
 TOGETHER_BYTES = 128 * 1024
 TOGETHER = 64
@@ -116,13 +114,13 @@ class _Prepared(NamedTuple):
     refusal: LogError | None
 
 
-class Serving:
+class Serving(Upkeep[Log]):
     """A broker at work: requests in any number, and what is due from time to time."""
 
     def __init__(
         self, logs: LogManager, stored: Stored | None = None, deleted: Deleted | None = None
     ) -> None:
-        self.logs = logs
+        super().__init__(logs)
         self.stored = stored
         self.deleted = deleted
         self._to_announce: dict[str, None] = {}
@@ -184,7 +182,7 @@ class Serving:
         if self.logs.settings.of(prepared.topic).checks_compressed:
             await _decompress(sets)
         while sets:
-            some = await self._locked(log, partial(log.append_sets, sets))
+            some = await self.locked(log, partial(log.append_sets, sets))
             self._tell(prepared.topic, partition, sets[: len(some)], some)
             sets = sets[len(some) :]
         if prepared.refusal is not None:
@@ -209,7 +207,7 @@ class Serving:
         if log is not None:
             return log
         is_new = topic not in self.logs.topics
-        log = await _alone("create", partial(self.logs.get_or_create, topic, partition))
+        log = await alone("create", partial(self.logs.get_or_create, topic, partition))
         # The topic may have been deleted while this waited, and another log of it not yet.
         if is_new or topic in self._to_announce:
             self._to_announce.pop(topic, None)
@@ -245,29 +243,16 @@ class Serving:
             return OffsetsResponse(error_code=error.code)
         return OffsetsResponse(tuple(offsets))
 
-    # --- from time to time -------------------------------------------------------------
-
-    async def flush_due(self) -> None:
-        """Flush what was not flushed for as long as its settings say."""
-        await self.logs.flush_due()
-
-    async def delete_old(self) -> tuple[Segment, ...]:
-        """Delete what is too old or too much."""
-        deleted: list[Segment] = []
-        for log in self.logs.all():
-            deleted += await self._locked(log, partial(self.logs.delete_old_segments, log))
-        return tuple(deleted)
-
     # --- topics ------------------------------------------------------------------------
 
     async def delete_topic(self, topic: str) -> None:
         """Delete the logs of a topic. A later message creates it anew, from offset 0."""
         # A log that is being created belongs to the topic as it was, and is deleted with it.
-        await _alone("create", partial(self._retire, topic))
+        await alone("create", partial(self._retire, topic))
         for log in self.logs.all():
             key = partition_of(log.folder)
             if key is not None and key in self._retired:
-                await self._locked(log, partial(self._delete, *key))
+                await self.locked(log, partial(self._delete, *key))
 
     async def _retire(self, topic: str) -> None:
         """Let a topic be new from now on; its logs are there until they are deleted."""
@@ -287,9 +272,6 @@ class Serving:
         del self._retired[topic, partition]
         if self.deleted is not None:
             self.deleted(topic, partition)
-
-    async def _locked(self, log: Log, work: Callable[[], Awaitable[T]]) -> T:
-        return await _alone(log.folder, work)
 
 
 def _together(first: ProduceRequest, others: Iterator[Request]) -> list[ProduceRequest]:
@@ -315,16 +297,3 @@ async def _decompress(sets: Iterable[CheckedSet]) -> None:
     for message_set in sets:
         for wrapper in wrappers_in(message_set.contents):
             await Decompress(wrapper.codec, wrapper.plain_bytes)
-
-
-async def _alone(what: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Do some work under a lock of this name."""
-    lock = f"lock/{what}"
-    await put(lock, True, 1)
-    try:
-        done = await work()
-    except Exception:  # not where the process ends: nothing can be asked any more then
-        await Take(lock)
-        raise
-    await Take(lock)
-    return done

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
+from watchkeeper.model.log.base_log import BaseLog
 from watchkeeper.model.log.folder_names import folder_of, partition_of
 from watchkeeper.model.log.format.errors import WrongPartition
 from watchkeeper.model.log.format.requests import EARLIEST, LATEST
@@ -42,15 +43,18 @@ class StartReport(NamedTuple):
     """(topic, partition) of the logs that were deleted with their topics."""
 
 
-class LogManager:
-    """The logs of one broker."""
+L = TypeVar("L", bound=BaseLog)
 
-    log_class: type[Log] = Log
+
+class Logs(Generic[L]):
+    """The logs of one broker, all of one class."""
+
+    log_class: type[L]
     delete_old_segments = staticmethod(delete_old)
 
     def __init__(self, settings: BrokerLogSettings | None = None) -> None:
         self.settings = settings or BrokerLogSettings()
-        self._logs: dict[tuple[str, int], Log] = {}
+        self._logs: dict[tuple[str, int], L] = {}
         self._is_open = False
         self._is_creating = False
 
@@ -101,7 +105,7 @@ class LogManager:
 
     # --- lookup ------------------------------------------------------------------------
 
-    def all(self) -> tuple[Log, ...]:
+    def all(self) -> tuple[L, ...]:
         """Return every log."""
         return tuple(self._logs.values())
 
@@ -110,7 +114,7 @@ class LogManager:
         """The topics with a log, sorted."""
         return tuple(sorted({topic: None for topic, _ in self._logs}))
 
-    def get(self, topic: str, partition: int) -> Log | None:
+    def get(self, topic: str, partition: int) -> L | None:
         """Return the log of a partition; None if nothing was ever appended to it.
 
         Raises `InvalidTopic` or `WrongPartition` if there cannot be one.
@@ -120,7 +124,7 @@ class LogManager:
             self._folder_of(topic, partition)
         return log
 
-    async def get_or_create(self, topic: str, partition: int) -> Log:
+    async def get_or_create(self, topic: str, partition: int) -> L:
         """Return the log of a partition, and create it first if there is none."""
         folder = self._folder_of(topic, partition)
         key = (topic, partition)
@@ -180,3 +184,9 @@ class LogManager:
         for log in self.all():
             deleted += await self.delete_old_segments(log)
         return tuple(deleted)
+
+
+class LogManager(Logs[Log]):
+    """The logs of a broker of 0.7."""
+
+    log_class: type[Log] = Log

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import takewhile
 
 from watchkeeper.model.actor.effects import now_ms
-from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.base_log import BaseLog
 from watchkeeper.model.log.segments import Segment
 from watchkeeper.model.log.settings import UNLIMITED
 from watchkeeper.model.log.storage import Touch
@@ -35,7 +35,7 @@ def count_excess(sizes_bytes: Sequence[int], retention_bytes: int) -> int:
     return len(sizes_bytes)
 
 
-async def count_deletable(log: Log) -> int:
+async def count_deletable(log: BaseLog) -> int:
     """Return how many of the first segments of a log exceed its retention."""
     # Both rules delete from the beginning, so the larger count covers both.
     settings = log.settings
@@ -47,7 +47,7 @@ async def count_deletable(log: Log) -> int:
     )
 
 
-async def delete_old(log: Log) -> tuple[Segment, ...]:
+async def delete_old(log: BaseLog) -> tuple[Segment, ...]:
     """Delete the segments of a log that exceed its retention; return them.
 
     The end offset of the log never changes: if all segments expire, the log rolls first.
@@ -55,7 +55,7 @@ async def delete_old(log: Log) -> tuple[Segment, ...]:
     return await log.exclusively(partial(_delete_old, log))
 
 
-async def _delete_old(log: Log) -> tuple[Segment, ...]:
+async def _delete_old(log: BaseLog) -> tuple[Segment, ...]:
     count = await count_deletable(log)
     if count == len(log.segments.view):
         last = log.segments.last

@@ -111,24 +111,24 @@ def find(segments: Sequence[Segment], offset: int, log: str = "") -> Segment | N
 # --- names -----------------------------------------------------------------------------
 
 
-def segment_name(start: int) -> str:
+def segment_name(start: int, suffix: str = SUFFIX) -> str:
     """Return the file name of the segment that begins at an offset."""
-    return f"{start:0{DIGITS}d}{SUFFIX}"
+    return f"{start:0{DIGITS}d}{suffix}"
 
 
-def segment_start(name: str) -> int | None:
+def segment_start(name: str, suffix: str = SUFFIX) -> int | None:
     """Return the first offset by a file name (any number of digits); None for other files.
 
     Raises `DamagedLog` for a name with the suffix of a segment but without a number.
     """
-    digits = name.removesuffix(SUFFIX)
+    digits = name.removesuffix(suffix)
     if digits == name:
         return None
     if not (digits.isascii() and digits.isdecimal()):
         raise DamagedLog(
             name,
             f"it ends like a segment but is no number before that; expected a name like "
-            f"{segment_name(0)}: move it out of the folder",
+            f"{segment_name(0, suffix)}: move it out of the folder",
         )
     return int(digits)
 

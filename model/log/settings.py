@@ -155,7 +155,7 @@ def log_settings(given: Mapping[str, Any] | None = None) -> BrokerLogSettings:
     """
     given = dict(given or {})
     common = {
-        NAMED[key].field: _checked(key, NAMED[key], given[key]) for key in NAMED if key in given
+        NAMED[key].field: checked(key, NAMED[key], given[key]) for key in NAMED if key in given
     }
     if FLUSH_CHECK_KEY in given:
         common.setdefault("flush_ms", common["flush_check_ms"])
@@ -164,9 +164,7 @@ def log_settings(given: Mapping[str, Any] | None = None) -> BrokerLogSettings:
         row = NAMED_BY_TOPIC.get(key)
         if row is not None:
             for topic, own in _by_topic(key, value).items():
-                by_topic.setdefault(topic, {})[row.field] = _checked(
-                    f"{key} of {topic}", row, own
-                )
+                by_topic.setdefault(topic, {})[row.field] = checked(f"{key} of {topic}", row, own)
         elif key not in NAMED:
             raise ValueError(_unknown(key))
     ours = {field.name for field in fields(BrokerLogSettings)} & common.keys()
@@ -194,7 +192,8 @@ def _by_topic(key: str, value: Any) -> dict[str, Any]:
     return {topic.strip(): own.strip() for topic, _, own in pairs}
 
 
-def _checked(key: str, row: Setting, value: Any) -> Any:
+def checked(key: str, row: Setting, value: Any) -> Any:
+    """Return the value of a setting in the unit of its field; ValueError if it is invalid."""
     if isinstance(DEFAULTS[row.field], bool):
         if type(value) is not bool:
             raise ValueError(f"{key} is {value!r}; expected true or false")

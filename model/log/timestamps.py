@@ -6,12 +6,12 @@ The only times that a log of 0.7 knows are the modification times of its files.
 from __future__ import annotations
 
 from watchkeeper.model.actor.effects import now_ms
+from watchkeeper.model.log.base_log import BaseLog
 from watchkeeper.model.log.format.requests import EARLIEST, LATEST
-from watchkeeper.model.log.log import Log
 from watchkeeper.model.log.storage import ListFolder
 
 
-async def offsets_before(log: Log, time_ms: int, max_offsets: int) -> list[int]:
+async def offsets_before(log: BaseLog, time_ms: int, max_offsets: int) -> list[int]:
     """Return first offsets of segments modified at `time_ms` or before, newest first.
 
     The high watermark counts as one more, of the present time, unless the last segment is
@@ -22,7 +22,7 @@ async def offsets_before(log: Log, time_ms: int, max_offsets: int) -> list[int]:
     known = [
         (segment.start, time) for segment, time in zip(log.segments.view, times, strict=True)
     ]
-    if log.segments.last.flushed_bytes:
+    if log.high_watermark > log.segments.last.start:
         known.append((log.high_watermark, now))
     if time_ms == EARLIEST:
         known = known[:1]
@@ -32,7 +32,7 @@ async def offsets_before(log: Log, time_ms: int, max_offsets: int) -> list[int]:
     return [offset for offset, _ in reversed(known)][:max_offsets]
 
 
-async def modified_ms(log: Log) -> list[int]:
+async def modified_ms(log: BaseLog) -> list[int]:
     """Return the modification time of each segment; now, for one newer than the listing."""
     now = await now_ms()
     listed = {

@@ -8,10 +8,8 @@ While one request waits for the disk, the messages of the following ones are alr
 
 from __future__ import annotations
 
-import asyncio
-import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -25,17 +23,10 @@ from watchkeeper.model.log.format.requests import (
     decode_request,
     encode_response,
 )
-from watchkeeper.model.log.log import FileView
-from watchkeeper.model.log.segments import DamagedLog
+from watchkeeper.real.broker.sender import Rest, Sender
 from watchkeeper.real.net.frames import Frames
 from watchkeeper.real.process.tasks import Done, Paused, Tasks
 from watchkeeper.real.storage.file_storage import FileStorage
-
-MORE = getattr(socket, "MSG_MORE", 0)
-"""Announces the rest of a packet; not every system has it."""
-
-Rest = Callable[[], Awaitable[None]]
-"""The remaining work of a request."""
 
 
 class BrokerConnection:
@@ -51,7 +42,7 @@ class BrokerConnection:
         limit_bytes: int,
     ) -> None:
         self._connection = connection
-        self._storage = storage
+        self._sender = Sender(connection, storage)
         self._serving = serving
         self._tasks = tasks
         self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
@@ -91,7 +82,7 @@ class BrokerConnection:
         if isinstance(first, FetchRequest | MultiFetchRequest) and not has_to_wait:
             with self._tasks.baton:
                 reply = self._serving.find(first)
-            return 1, self._send_at_once(reply)
+            return 1, self._sender.send_at_once(tuple(reply.wire()))
         with self._tasks.baton:
             # Consecutive produce requests are prepared together: one checksum pass and one append
             # for all of them cost less than one for each.
@@ -136,55 +127,8 @@ class BrokerConnection:
         if served is None or self._is_ending:
             return None
         if isinstance(served, Reply):
-            return self._send_at_once(served)
-        return partial(self._send_all, (encode_response(served),))
-
-    def _send_at_once(self, reply: Reply) -> Rest | None:
-        """Send what the socket accepts now, usually everything; return the remaining work."""
-        parts = tuple(reply.wire())
-        for number, part in enumerate(parts, 1):
-            sent = self._send(part, MORE if number < len(parts) else 0)
-            if sent < _size_of(part):
-                return partial(self._send_all, parts[number - 1 :], sent)
-        return None
-
-    async def _send_all(self, parts: Sequence[bytes | FileView], sent: int = 0) -> None:
-        """Send everything; `sent` bytes of the first part have been sent already."""
-        for number, part in enumerate(parts, 1):
-            if number > 1:
-                sent = self._send(part, MORE if number < len(parts) else 0)
-            if sent < _size_of(part):
-                await self._send_rest(part, sent)
-
-    def _send(self, part: bytes | FileView, flags: int) -> int:
-        """Send what the socket accepts now; return how much that was."""
-        try:
-            if isinstance(part, bytes):
-                return self._connection.send(part, flags)
-            with self._storage.sending(*part) as descriptor:
-                return os.sendfile(
-                    self._connection.fileno(), descriptor, part.at, part.size_bytes
-                )
-        except BlockingIOError:
-            return 0
-
-    async def _send_rest(self, part: bytes | FileView, sent: int) -> None:
-        loop = asyncio.get_running_loop()
-        if isinstance(part, bytes):
-            await loop.sock_sendall(self._connection, part[sent:])
-            return
-        with (
-            self._storage.lease(part.path) as descriptor,
-            open(descriptor, "rb", buffering=0, closefd=False) as file,
-        ):
-            at, left_bytes = part.at + sent, part.size_bytes - sent
-            sent += await loop.sock_sendfile(self._connection, file, at, left_bytes)
-        if sent < part.size_bytes:
-            raise DamagedLog(
-                part.path,
-                f"{part.size_bytes} bytes from {part.at} were flushed, {sent} are there: "
-                "the file was changed from outside; start the broker again to recover it",
-            )
+            return self._sender.send_at_once(tuple(served.wire()))
+        return partial(self._sender.send_all, (encode_response(served),))
 
 
 def _decodable(frames: Iterator[memoryview], seen: list[Request]) -> Iterator[Request]:
@@ -193,7 +137,3 @@ def _decodable(frames: Iterator[memoryview], seen: list[Request]) -> Iterator[Re
         for frame in frames:
             seen.append(decode_request(frame))
             yield seen[-1]
-
-
-def _size_of(part: bytes | FileView) -> int:
-    return len(part) if isinstance(part, bytes) else part.size_bytes

@@ -60,17 +60,24 @@ def broker_settings(given: Mapping[str, Any]) -> BrokerSettings:
     Raises ValueError, in a sentence, for an unknown key or an invalid value.
     """
     rest = dict(given)
-    folder = rest.pop(FOLDER_KEY, "")
-    if not folder:
-        raise ValueError(f"{FOLDER_KEY} is not set; expected the folder of the broker's logs")
-    own = {row.field: _number(row, rest.pop(row.key)) for row in SETTINGS if row.key in given}
+    folder = folder_of(rest, FOLDER_KEY)
+    own = {row.field: number_of(row, rest.pop(row.key)) for row in SETTINGS if row.key in given}
     for key, value in rest.items():
         if key in NAMED and isinstance(NAMED[key].default, bool):
             rest[key] = TRUTHS.get(value, value)
-    return BrokerSettings(Path(folder), **own, logs=log_settings(rest))
+    return BrokerSettings(folder, **own, logs=log_settings(rest))
 
 
-def _number(row: Setting, value: Any) -> int:
+def folder_of(rest: dict[str, Any], key: str) -> Path:
+    """Take the folder of the logs out of given settings; ValueError if it is not there."""
+    folder = rest.pop(key, "")
+    if not folder:
+        raise ValueError(f"{key} is not set; expected the folder of the broker's logs")
+    return Path(folder)
+
+
+def number_of(row: Setting, value: Any) -> int:
+    """Return the number of a setting; ValueError if it is none, or out of its range."""
     text = str(value)
     if not text.isdecimal() or not row.least <= int(text) <= row.most:
         raise ValueError(

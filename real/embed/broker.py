@@ -22,6 +22,7 @@ from watchkeeper.model.group.layout_detection import detecting
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.embed.member import Member
+from watchkeeper.real.embed.task_member import TaskMember
 from watchkeeper.real.embed.validation import broker_given, check_name, check_number
 
 
@@ -114,3 +115,7 @@ class Broker(Member):
         if isinstance(first, Create) or (isinstance(first, Exists) and answer and answer.mine):
             self._is_registered = True
             self._is_ready.set()
+
+
+class BrokerWithTasks(Broker, TaskMember):
+    """A registration whose session also serves operations from outside of its program."""

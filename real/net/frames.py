@@ -68,6 +68,7 @@ class Frames(Generic[T]):
         """The remaining work of frames, with their sizes."""
         self._remaining_bytes = 0
         self._looks_ahead = False
+        self._ended: Callable[[], object] | None = None
         self._failure: OSError | None = None
         """Why nothing more can be read; raised when its turn comes."""
         self._is_over = False
@@ -117,6 +118,30 @@ class Frames(Generic[T]):
             yield
         finally:
             self._looks_ahead = False
+
+    @contextmanager
+    def noticing_end(self, ended: Callable[[], object]) -> Iterator[None]:
+        """Call a function if the peer closes the connection meanwhile.
+
+        It is not noticed behind a frame that the peer has sent before, which waits for its turn.
+        """
+        self._ended = ended
+        try:
+            self._watch()
+            yield
+        finally:
+            self._ended = None
+
+    def _look_for_end(self, ended: Callable[[], object]) -> None:
+        try:
+            is_over = not self._connection.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            is_over = True
+        self._unwatch()
+        if is_over:
+            ended()
 
     def _take_ahead(self) -> bool:
         """Begin available frames up to the limits; return whether more are wanted."""
@@ -180,7 +205,9 @@ class Frames(Generic[T]):
     def _ready(self) -> None:
         waiting = self._waiting
         if waiting is None or waiting.done():
-            if not (self._looks_ahead and self._receive_ahead()):
+            if self._ended is not None:
+                self._look_for_end(self._ended)
+            elif not (self._looks_ahead and self._receive_ahead()):
                 self._unwatch()
             return
         try:

@@ -72,7 +72,7 @@ class TaskDriver(Driver):
         self.tasks = Tasks(
             remind=self.queue.put, failed=failed, skew_ms=lambda: self.skew_ms, where=where
         )
-        self.tasks.operate = self._operate_for_task
+        self.tasks.operate = self.operate_for_task
         self.tasks.answer_immediately(Emit, self._emit_for_task)
         self.loop = Loop(f"{writer.node} tasks")
         """The loop of the tasks."""
@@ -168,7 +168,8 @@ class TaskDriver(Driver):
 
     # --- in the loop -------------------------------------------------------------------
 
-    async def _operate_for_task(self, effect: Operation[Any] | Pipelined) -> Any:
+    async def operate_for_task(self, effect: Operation[Any] | Pipelined) -> Any:
+        """Send an operation in the session of the program; may be awaited on any event loop."""
         loop = asyncio.get_running_loop()
         answered = loop.create_future()
 

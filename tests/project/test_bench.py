@@ -24,6 +24,7 @@ COMMANDS = (
         "assignors",
         "balancing",
         "broker",
+        "broker_08",
         "calibration",
         "claims",
         "codec_sizes",
@@ -36,6 +37,8 @@ COMMANDS = (
         "fingerprints",
         "gauges",
         "herd",
+        "interop",
+        "kafka_hostile",
         "kazoo_suite",
         "live",
         "load",
@@ -73,6 +76,7 @@ SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "balancing": ["--brokers", "2", "--producers", "3", "--keys", "20"],
     "broker": ["--megabytes", "2", "--rounds", "1", "--flush", "500"],
+    "broker_08": ["--megabytes", "1", "--rounds", "1"],
     "crash_points": ["--points", "40"],
     "codec_sizes": ["--repeat", "1"],
     "decode": ["--messages", "400", "--rounds", "1"],
@@ -83,6 +87,7 @@ SMALL = {
     ],
     "gauges": ["--repeat", "1", "--calls", "10"],
     "herd": ["--members", "3,5"],
+    "kafka_hostile": ["--frames", "2000", "--live", "100"],
     "live": ["--sizes", "2x8", "--repeat", "1"],
     "load": ["--messages", "4000", "--rounds", "1"],
     "log": ["--megabytes", "0.2", "--rounds", "1"],
@@ -230,6 +235,41 @@ def test_seeds() -> None:
         *[(2.0, "ms a seed")] * 3,
     ]
     assert {"cpu", "python", "cores"} <= set(report["machine"])
+
+
+@pytest.mark.slow
+def test_kafka_hostile() -> None:
+    """Mutated frames break neither the codec nor a broker, and most of them are refused."""
+    found = figures("kafka_hostile")
+
+    outcomes = {(at, what): int(count.replace(",", "")) for at, what, count in found["rows"]}
+    assert found["broken"] == []
+    assert outcomes["codec", "a value"] + outcomes["codec", "MalformedRequest"] > 1_500
+    assert outcomes["broker", "answered"] > 10 < outcomes["broker", "closed"]
+
+
+@pytest.mark.slow
+def test_broker_08() -> None:
+    """Appends of both codecs and with both acks, and fetches of two sizes, each with its bar."""
+    found = figures("broker_08")
+
+    runs = {(run["what"], run["set"], run["flush"]) for run in found["runs"]}
+    assert len(runs) == 6
+    assert {run["who"] for run in found["runs"]} == {
+        "broker",
+        "plain writes",
+        "plain sendfile",
+    }
+
+
+@pytest.mark.slow
+def test_interop() -> None:
+    """Without a client that has to be installed, the rows of this project's own commands pass."""
+    found = json.loads(bench("interop", "--only", "", "--json"))
+
+    rows = {row["action"]: row["word"] for row in found["rows"]}
+    assert set(rows.values()) == {"passed"}
+    assert "a client of 0.7 is recognized in the log" in rows
 
 
 @pytest.mark.slow

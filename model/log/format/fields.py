@@ -120,6 +120,31 @@ def _string() -> FieldType:
 
 
 STRING = _string()
+NULL = -1
+"""In place of the length of a string that is null."""
+
+
+def _nullable(text: FieldType) -> FieldType:
+    """Return the type of a string that may be null."""
+
+    def parts(value: str | None) -> Iterator[bytes]:
+        yield from INT16.parts(NULL) if value is None else text.parts(value)
+
+    def read(reader: Reader) -> str | None:
+        at = reader.at
+        if INT16.read(reader) == NULL:
+            return None
+        reader.at = at
+        value: str = text.read(reader)
+        return value
+
+    def size(value: str | None) -> int:
+        return INT16.smallest_bytes if value is None else text.size_of(value)
+
+    return FieldType("int16 length or -1, UTF-8", text.smallest_bytes, size, parts, read)
+
+
+NULLABLE_STRING = _nullable(STRING)
 
 
 # --- message sets ----------------------------------------------------------------------

@@ -121,7 +121,7 @@ Step = tuple[int, int, int, int, bytes | None, bytes | None]
 """The begin and end of an entry in bytes, its offset, attributes, key and value."""
 
 
-def _walk(data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Step]:
+def entries(data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Step]:
     """Yield each entry, checked; `where` names the position of the data in error texts."""
     unpack = KEYLESS_ENTRY.unpack_from
     view = memoryview(data)
@@ -170,7 +170,7 @@ def _misfit(where: str) -> InvalidMessage:
 # --- reading ---------------------------------------------------------------------------
 
 
-class _Unwrapping:
+class Unwrapping:
     """Decompresses wrappers, up to one limit for all of a call."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -178,7 +178,7 @@ class _Unwrapping:
 
     def records(self, data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Record]:
         """Yield the messages of a set, also those in wrappers."""
-        for begin, _, offset, attributes, key, value in _walk(data, where, depth):
+        for begin, _, offset, attributes, key, value in entries(data, where, depth):
             if attributes & CODEC_BITS:
                 yield from self.unwrapped(attributes, value, f"{where} {begin}", depth)
             else:
@@ -190,24 +190,29 @@ class _Unwrapping:
         """Yield the messages in a wrapper."""
         if depth == MAX_NESTING:
             raise NestedTooDeep(where, f"deeper than {MAX_NESTING}")
+        inner = self.opened(attributes, value, where)
+        yield from self.records(inner, f"what is compressed at {where}, byte", depth + 1)
+
+    def opened(self, attributes: int, value: bytes | None, where: str) -> bytes:
+        """Return the message set in a wrapper, unchecked."""
         if value is None:
             raise InvalidMessage(where, "it is said to be compressed, and there is nothing")
         codec = attributes & CODEC_BITS
         inner = decompress(codec, value, limit_bytes=self.left_bytes, where=where)
         self.left_bytes -= len(inner)
-        yield from self.records(inner, f"what is compressed at {where}, byte", depth + 1)
+        return inner
 
 
 def records(data: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> Iterator[Record]:
     """Yield the checked messages of a set, also those in wrappers; raise a `LogError`."""
-    return _Unwrapping(limit_bytes).records(data)
+    return Unwrapping(limit_bytes).records(data)
 
 
 def intact_size(data: bytes) -> int:
     """Return the number of bytes from the start that are whole entries with correct CRCs."""
     size_bytes = 0
     with suppress(LogError):
-        for step in _walk(data):
+        for step in entries(data):
             size_bytes = step[1]
     return size_bytes
 
@@ -223,10 +228,10 @@ def assign_offsets(
     A plain entry changes in its offset alone. The messages of a wrapper, nested ones included,
     are compressed again into one wrapper; an empty wrapper is dropped. Raises a `LogError`.
     """
-    unwrapping = _Unwrapping(limit_bytes)
+    unwrapping = Unwrapping(limit_bytes)
     numbered = bytearray()
     next_offset = first_offset
-    for begin, end, _, attributes, _, value in _walk(data):
+    for begin, end, _, attributes, _, value in entries(data):
         if attributes & CODEC_BITS:
             found = unwrapping.unwrapped(attributes, value, f"byte {begin}")
             inner = (KeyedMessage(message.key, message.value) for message in found)

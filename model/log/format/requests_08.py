@@ -15,7 +15,14 @@ from enum import IntEnum
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.format.errors import MalformedRequest, MalformedResponse
-from watchkeeper.model.log.format.fields import INT16, INT32, STRING, Frame, Reader, counted
+from watchkeeper.model.log.format.fields import (
+    INT16,
+    INT32,
+    NULLABLE_STRING,
+    Frame,
+    Reader,
+    counted,
+)
 from watchkeeper.model.log.format.frames import Field, WireStruct, encode_frame, struct_type
 from watchkeeper.model.log.format.requests import (
     ERROR,
@@ -36,15 +43,31 @@ PARTITION = PARTITION_07._replace(description="its number in the topic, from 0")
 
 
 class PartitionError(IntEnum):
-    """What a response says of a partition, as far as an offsets request can fail."""
+    """What a response says of a partition, a topic or a group: the codes of Kafka 0.8.2."""
 
     UNKNOWN = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
+    INVALID_MESSAGE = 2
     UNKNOWN_TOPIC_OR_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_FOR_PARTITION = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
     REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_SIZE_TOO_LARGE = 10
+    STALE_CONTROLLER_EPOCH = 11
+    OFFSET_METADATA_TOO_LARGE = 12
+    STALE_LEADER_EPOCH = 13
+    OFFSETS_LOAD_IN_PROGRESS = 14
+    CONSUMER_COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR_FOR_CONSUMER = 16
+    INVALID_TOPIC = 17
+    MESSAGE_SET_SIZE_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
 
 
 def error_name(code: int) -> str:
@@ -63,12 +86,12 @@ class RequestHeader(WireStruct, frozen=True):
     key: int
     version: int
     correlation_id: int
-    client_id: str
+    client_id: str | None
     layout = (
         Field("key", INT16, "the kind of request"),
         Field("version", INT16, "the version of this kind"),
         Field("correlation_id", INT32, "a number that the response repeats"),
-        Field("client_id", STRING, "the name of the client"),
+        Field("client_id", NULLABLE_STRING, "the name of the client"),
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TextIO
 
 from watchkeeper.console.exit import HOLDS, USAGE, Stop
-from watchkeeper.real.broker.settings import broker_settings
+from watchkeeper.real.broker.settings import BrokerSettings, broker_settings
+from watchkeeper.real.broker.settings_08 import broker_settings_08
 from watchkeeper.real.embed.broker_server import InZooKeeper, run_broker
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.supervise.child_process import end_with_parent
@@ -17,15 +18,39 @@ FAILED = 1
 FORM = "%(asctime)s %(levelname)s %(message)s"
 
 
-def run(log_dir: str, port: int, number: int, given: Iterable[str], zookeeper: str | None) -> int:
+class Keys(NamedTuple):
+    """The keys that options set, and the function that reads all settings."""
+
+    folder: str
+    broker_id: str
+    read: Callable[[dict[str, Any]], BrokerSettings]
+
+
+KEYS = {
+    "0.7": Keys("log.dir", "brokerid", broker_settings),
+    "0.8": Keys("log.dirs", "broker.id", broker_settings_08),
+}
+"""Protocol -> the keys of its settings."""
+
+
+def run(
+    log_dir: str,
+    protocol: str,
+    port: int | None,
+    number: int,
+    given: Iterable[str],
+    zookeeper: str | None,
+) -> int:
     """Run a broker in this process, and log to standard error."""
     end_with_parent()
     _log_to(sys.stderr)
     where = InZooKeeper(zookeeper) if zookeeper is not None else None
+    keys = KEYS[protocol]
+    options: dict[str, Any] = {keys.folder: log_dir, keys.broker_id: number}
+    if port is not None:
+        options["port"] = port
     try:
-        settings = broker_settings(
-            {"log.dir": log_dir, "port": port, "brokerid": number, **dict(map(_pair, given))}
-        )
+        settings = keys.read({**options, **dict(map(_pair, given))})
         why = run_broker(settings, where, say)
     except (ValueError, OSError, EnvironmentProblem) as error:
         raise Stop(USAGE, str(error)) from None

@@ -144,7 +144,14 @@ def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
     )
 )
 @click.option("--log-dir", required=True, help="The folder of the logs; created if missing.")
-@click.option("--port", default=6667, show_default=True, help="0 takes a free port.")
+@click.option(
+    "--protocol",
+    type=click.Choice(("0.7", "0.8")),
+    default="0.7",
+    show_default=True,
+    help="The version of Kafka whose clients it serves.",
+)
+@click.option("--port", type=int, help="0 takes a free port; by default 6667, in 0.8 9092.")
 @click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Register the broker there.")
 @click.option("--id", "number", default=0, show_default=True, help="The broker id.")
 @click.option(
@@ -155,9 +162,14 @@ def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
     help="A setting of the broker, by Kafka's name.",
 )
 def broker(
-    log_dir: str, port: int, zookeeper: str | None, number: int, settings: tuple[str, ...]
+    log_dir: str,
+    protocol: str,
+    port: int | None,
+    zookeeper: str | None,
+    number: int,
+    settings: tuple[str, ...],
 ) -> int:
-    """Run a broker of Kafka 0.7 on 127.0.0.1.
+    """Run a broker of Kafka 0.7 or 0.8 on 127.0.0.1.
 
     It ends on SIGTERM, Ctrl-C, or when its parent process ends.
 
@@ -167,4 +179,4 @@ def broker(
     """
     from watchkeeper.operate import broker as brokers
 
-    return brokers.run(log_dir, port, number, settings, zookeeper)
+    return brokers.run(log_dir, protocol, port, number, settings, zookeeper)

@@ -1,0 +1,174 @@
+"""Kafka 0.8.2.2's own programs: producers, consumers and tools, each in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from bench.interop_clients.broker import BROKER_ID, PARTITIONS, Place
+from bench.interop_clients.kafka_jars import java_command
+from bench.interop_clients.outcome import Action, expect
+
+CLIENT = "Kafka 0.8.2.2"
+CODECS = ("none", "gzip", "snappy", "lz4")
+COUNT = 300
+WITHIN_S = 60.0
+
+
+class Jvm:
+    """Runs Kafka's programs on a broker."""
+
+    def __init__(self, place: Place, jars: Path) -> None:
+        self.place = place
+        self.jars = jars
+
+    def actions(self) -> Iterator[Action]:
+        """What is done while the broker serves, in this order."""
+        yield self._action("TopicCommand: create, describe", self._create)
+        for codec in CODECS:
+            yield self._action(f"old producer, {codec}; console consumer", self._old, codec)
+            for acks in (0, 1, -1):
+                yield self._action(f"new producer, {codec}, acks {acks}", self._new, codec, acks)
+        yield self._action("keys, to one partition each", self._keys)
+        yield self._action("GetOffsetShell: earliest, latest", self._offsets)
+        yield self._action("SimpleConsumerShell", self._simple)
+        yield self._action("a group, its offsets in ZooKeeper, ExportZkOffsets", self._group)
+        yield self._action("to a topic made by TopicCommand", self._to_created)
+
+    def at_rest(self) -> Iterator[Action]:
+        """What is done to the folder once the broker has ended."""
+        for codec in CODECS:
+            yield self._action(f"DumpLogSegments, deep, {codec}", self._dump, codec)
+
+    def _action(self, name: str, run: object, *arguments: object) -> Action:
+        assert callable(run), "an action is run by a method"
+        return Action(CLIENT, name, partial(run, *arguments))
+
+    # --- while the broker serves -------------------------------------------------------
+
+    def _create(self) -> str:
+        options = ("--zookeeper", self.place.zookeeper, "--topic", "made")
+        created = ("--create", "--partitions", "4", "--replication-factor", "1")
+        self.run("kafka.admin.TopicCommand", *options, *created)
+        said = self.run("kafka.admin.TopicCommand", *options, "--describe")
+        expect(said.count(f"Replicas: {BROKER_ID}"), 4, "partitions on this broker")
+        return "4 partitions on this broker"
+
+    def _to_created(self) -> str:
+        self._produce("made", "none", _lines("made", COUNT), "--sync")
+        found = self._consume("made", COUNT)
+        expect(found, sorted(_lines("made", COUNT)), "lines")
+        return f"{COUNT} of {COUNT}"
+
+    def _old(self, codec: str) -> str:
+        lines = _lines(f"old-{codec}", COUNT)
+        self._produce(f"old-{codec}", codec, lines, "--sync")
+        expect(self._consume(f"old-{codec}", COUNT), sorted(lines), "lines")
+        return f"{COUNT} of {COUNT}"
+
+    def _new(self, codec: str, acks: int) -> str:
+        topic, lines = f"new-{codec}.{acks}", _lines(f"new-{codec}", COUNT)
+        more = ("--new-producer", "--request-required-acks", str(acks))
+        self._produce(topic, codec, lines, *more)
+        expect(self._consume(topic, COUNT), sorted(lines), "lines")
+        return f"{COUNT} of {COUNT}"
+
+    def _keys(self) -> str:
+        lines = [f"k{number % 7}\tv{number}" for number in range(COUNT)]
+        self._produce("keyed", "gzip", lines, "--property", "parse.key=true")
+        found = self._consume("keyed", COUNT, "--property", "print.key=true")
+        expect(found, sorted(lines), "lines")
+        return f"{COUNT} of {COUNT}"
+
+    def _offsets(self) -> str:
+        ends = sum(self._shell("old-gzip", -1))
+        expect(sum(self._shell("old-gzip", -2)), 0, "earliest offsets")
+        expect(ends, COUNT, "latest offsets, added up")
+        return f"earliest 0, latest {ends} in {PARTITIONS} partitions"
+
+    def _shell(self, topic: str, time: int) -> list[int]:
+        options = ("--broker-list", self.place.address, "--topic", topic, "--time", str(time))
+        said = self.run("kafka.tools.GetOffsetShell", *options)
+        found = [int(each) for each in re.findall(rf"^{topic}:\d+:(\d+)$", said, re.MULTILINE)]
+        expect(len(found), PARTITIONS, "partitions with an offset")
+        return found
+
+    def _simple(self) -> str:
+        ends = self._shell("old-snappy", -1)
+        partition = ends.index(max(ends))
+        options = ("--broker-list", self.place.address, "--topic", "old-snappy")
+        more = ("--partition", str(partition), "--offset", "-2", "--no-wait-at-logend")
+        said = self.run("kafka.tools.SimpleConsumerShell", *options, *more)
+        found = [line for line in said.splitlines() if line.startswith("old-snappy")]
+        expect(len(found), ends[partition], f"lines of partition {partition}")
+        return f"{len(found)} lines of partition {partition}"
+
+    def _group(self) -> str:
+        """A group commits to ZooKeeper; its next member begins there."""
+        settings = self.place.logs.parent / "group.properties"
+        settings.write_text("group.id=checked\nauto.commit.interval.ms=200\n")
+        config = ("--consumer.config", str(settings))
+        expect(len(self._consume("old-none", COUNT, *config)), COUNT, "lines")
+        exported = self.place.logs.parent / "exported"
+        options = ("--zkconnect", self.place.zookeeper, "--group", "checked")
+        self.run("kafka.tools.ExportZkOffsets", *options, "--output-file", str(exported))
+        rows = re.findall(r"offsets/old-none/\d+:(\d+)", exported.read_text())
+        expect(sum(map(int, rows)), COUNT, "exported offsets, added up")
+        self._produce("old-none", "none", _lines("more", 5), "--sync")
+        more = ("--zookeeper", self.place.zookeeper, "--topic", "old-none", *config)
+        said = self.run("kafka.tools.ConsoleConsumer", *more, "--max-messages", "5")
+        found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
+        expect(sorted(found), sorted(_lines("more", 5)), "what the next member reads")
+        return f"{COUNT} in ZooKeeper; the next member reads the 5 newer messages"
+
+    # --- once it has ended -------------------------------------------------------------
+
+    def _dump(self, codec: str) -> str:
+        count = valid = 0
+        for path in sorted(self.place.logs.glob(f"old-{codec}-*/*.log")):
+            said = self.run(
+                "kafka.tools.DumpLogSegments", "--deep-iteration", "--files", str(path)
+            )
+            entries = [line for line in said.splitlines() if line.startswith("offset:")]
+            offsets = [int(line.split()[1]) for line in entries]
+            expect(offsets, list(range(len(offsets))), "offsets")
+            count += len(entries)
+            valid += said.count("isvalid: true")
+        expect((count >= COUNT, valid), (True, count), "messages, and valid ones")
+        return f"{valid} of {count} messages valid"
+
+    # --- programs ----------------------------------------------------------------------
+
+    def _produce(self, topic: str, codec: str, lines: list[str], *more: str) -> None:
+        options = ("--broker-list", self.place.address, "--topic", topic)
+        said = self.run(
+            "kafka.tools.ConsoleProducer",
+            *(*options, "--compression-codec", codec, *more),
+            given="".join(f"{line}\n" for line in lines),
+        )
+        expect([line for line in said.splitlines() if "ERROR" in line], [], "errors")
+
+    def _consume(self, topic: str, count: int, *more: str) -> list[str]:
+        options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
+        limits = ("--from-beginning", "--max-messages", str(count))
+        said = self.run("kafka.tools.ConsoleConsumer", *options, *limits, *more)
+        return sorted(line for line in said.splitlines() if not line.startswith("Consumed "))
+
+    def run(self, name: str, *arguments: str, given: str = "") -> str:
+        """Run a class of Kafka; return what it prints, or raise what it says of its failure."""
+        command = [*java_command(self.jars), name, *arguments]
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=WITHIN_S
+        )
+        if done.returncode:
+            raise AssertionError(f"{name} ended with {done.returncode}: {done.stderr[-200:]}")
+        return done.stdout + "".join(
+            f"{line}\n" for line in done.stderr.splitlines() if line.startswith("ERROR")
+        )
+
+
+def _lines(word: str, count: int) -> list[str]:
+    return [f"{word}-{number}" for number in range(count)]

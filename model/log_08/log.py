@@ -1,0 +1,147 @@
+"""One log of 0.8: the broker assigns the offset of each message when it appends it.
+
+Readers see what was appended, before it is flushed: a log of one replica has a high watermark
+that is its end. What a crash of the host may cost is the part that the kernel has not written;
+0.8 leaves it to replication, and does not flush unless its settings say so. A crash of the
+process costs nothing.
+
+Kafka 0.8.2.2: Log, LogSegment.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Self
+
+from watchkeeper.model.actor.effects import now_ms
+from watchkeeper.model.log.base_log import AppendResult, BaseLog, FileView
+from watchkeeper.model.log.segments import Segment, find
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import Append, CreateFile, Delete, ListFolder
+from watchkeeper.model.log_08.checks import CheckedSet, NumberedSet
+from watchkeeper.model.log_08.segments import (
+    SUFFIX,
+    KeyedSegment,
+    first_name,
+    index_of,
+    open_last,
+    position_of,
+    recover_last,
+    segments_in,
+)
+
+
+class KeyedLog(BaseLog):
+    """The log of one partition, in a folder of its own."""
+
+    segment_class = KeyedSegment
+    suffix = SUFFIX
+
+    @classmethod
+    async def open(
+        cls, folder: str, settings: LogSettings, *, was_clean: bool
+    ) -> tuple[Self, int]:
+        """Open the log in a folder, and recover its last segment unless it was closed cleanly.
+
+        Returns the log and the number of bytes that recovery has truncated. Raises `DamagedLog`
+        for a file whose name is no offset.
+        """
+        now = await now_ms()
+        segments = segments_in(folder, await ListFolder(folder))
+        if not segments:
+            segments = [KeyedSegment(f"{folder}/{first_name()}", 0)]
+            await CreateFile(segments[0].path)
+        last, cut_bytes = segments[-1], 0
+        if was_clean:
+            await open_last(last)
+        else:
+            cut_bytes = await recover_last(last)
+        if last.size_bytes:
+            last.first_append_ms = now
+        return cls(folder, segments, settings, now), cut_bytes
+
+    # --- reading -----------------------------------------------------------------------
+
+    async def find(self, offset: int, size_bytes: int) -> FileView:
+        """Return up to `size_bytes` from the entry of an offset on, within one segment.
+
+        The view is empty at the end. Raises `OffsetOutOfRange` before the first offset and behind
+        the end.
+        """
+        segment = find(self.segments.view, offset, self.folder)
+        if segment is None:
+            return FileView(self.segments.last.path, self.segments.last.size_bytes, 0)
+        assert isinstance(segment, KeyedSegment), "a log of 0.8 has segments of its own class"
+        at = await position_of(segment, offset)
+        return FileView(segment.path, at, max(min(size_bytes, segment.size_bytes - at), 0))
+
+    # --- appending ---------------------------------------------------------------------
+
+    async def append_set(self, message_set: CheckedSet) -> AppendResult:
+        """Append a set, which was checked with the settings of this log.
+
+        The result has the offset of the first message.
+        """
+        return await self.exclusively(partial(self._append_set, message_set))
+
+    async def _append_set(self, message_set: CheckedSet) -> AppendResult:
+        now = await now_ms()
+        segment = self._last()
+        if message_set.message_count:
+            if self._has_no_room(segment, message_set.size_bytes, now):
+                await self.roll()
+                segment = self._last()
+            numbered = message_set.numbered(segment.next_offset)
+            first_offset = segment.next_offset
+            await self._write(segment, numbered.data)
+            self._extend(segment, numbered, now)
+            self._appended_messages += message_set.message_count
+            if self.unflushed_messages >= self.settings.flush_messages:
+                await self.flush()
+            return AppendResult(first_offset, message_set.message_count, len(numbered.data))
+        return AppendResult(segment.next_offset, 0, 0)
+
+    def _last(self) -> KeyedSegment:
+        last = self.segments.last
+        assert isinstance(last, KeyedSegment), "a log of 0.8 has segments of its own class"
+        return last
+
+    def _has_no_room(self, segment: KeyedSegment, size_bytes: int, now: int) -> bool:
+        """Whether a segment has to be rolled: before it grows too large, not after as in 0.7."""
+        if not segment.size_bytes:
+            return False
+        is_full = segment.size_bytes + size_bytes > self.settings.segment_bytes
+        return is_full or self._needs_roll(segment, now)
+
+    @staticmethod
+    def _extend(segment: KeyedSegment, numbered: NumberedSet, now: int) -> None:
+        segment.extend(len(numbered.data), numbered.next_offset, numbered.marks, now)
+
+    # --- index files -------------------------------------------------------------------
+
+    async def roll(self) -> None:
+        """Begin another segment, and write the index of the last one."""
+        last = self._last()
+        await super().roll()
+        await self._write_index(last)
+
+    async def close(self) -> None:
+        """Flush, write the index of the last segment, and accept no more appends."""
+        await self.exclusively(partial(self._write_index, self._last()))
+        await super().close()
+
+    async def _write_index(self, segment: KeyedSegment) -> None:
+        data = (await index_of(segment)).encode()
+        await CreateFile(segment.index_path)
+        while data:
+            data = data[await Append(segment.index_path, data) :]
+
+    async def delete_first(self, count: int) -> tuple[Segment, ...]:
+        """Delete the `count` oldest segments with their indexes; return them."""
+        removed = await super().delete_first(count)
+        names = {file.name for file in await ListFolder(self.folder)}
+        for segment in removed:
+            assert isinstance(segment, KeyedSegment), "a log of 0.8 has its own segments"
+            if segment.index_path.rpartition("/")[2] in names:
+                await Delete(segment.index_path)
+        return removed
