@@ -12,13 +12,11 @@ from tests.pipeline.test_analysis import Shown, analyzed, tampered_verdict, writ
 from tests.sim import test_controller_chaos, test_replication_chaos
 from watchkeeper import simulate
 from watchkeeper.api.result import Result
-from watchkeeper.model.properties.control_plane.brokers import BROKERS
-from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
-from watchkeeper.model.properties.control_plane.replication import REPLICATION
+from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.scenarios import ScenarioError
 
-CLAIMS = [claim.name for claim in (*CONTROL_PLANE, *REPLICATION, *BROKERS)]
+CLAIMS = [claim.name for claim in OF_CONTROL_PLANES]
 RUNS = (
     ("controller-paused", "kafka_08", 1),
     ("controller-epoch-reply-lost", "kafka_08", 1),
@@ -32,6 +30,7 @@ RUNS = (
     ("topic-deleted-by-hand", "hardened", 1),
     ("topic-deleted-controller-crashes", "kafka_08", 1),
     ("settings-changed-twice", "kafka_08", 1),
+    ("preferred-election-of-unknown-partition", "kafka_08", 1),
     ("settings-changed-twice", "hardened", 1),
     ("rolling-restart", "hardened", 4),
     ("group-reads-replicas", "kafka_08", 1),

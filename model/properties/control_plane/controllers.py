@@ -6,7 +6,7 @@ controller. A write of a partition's state is a controller's, unless its leader 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import Partition
@@ -434,9 +434,3 @@ def control_plane_judge(plan: Plan, history: History) -> ControlPlaneJudge | Non
     """The judge of a run's control planes; None if no broker elects a controller."""
     elects = any(cluster.controller is not None for cluster in plan.clusters)
     return ControlPlaneJudge(plan, history) if elects else None
-
-
-def control_plane_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
-    """The names of the properties that are judged in a scenario with these clusters."""
-    elects = any(cluster.controller is not None for cluster in clusters)
-    return [claim.name for claim in CONTROL_PLANE] if elects else []
