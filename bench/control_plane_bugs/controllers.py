@@ -290,7 +290,7 @@ BUGS: tuple[Mutant, ...] = (
         "KAFKA-999",
         "followers do not learn the address of a leader that is about to leave",
         "kafka_08",
-        ("rolling-restart", "drawn"),
+        (replays.BACK_WHILE_ITS_LEADER_LEAVES, "rolling-restart", "drawn"),
         swap((context_module.Context, "addresses", _without_leaving)),
     ),
     Mutant(

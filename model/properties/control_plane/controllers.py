@@ -251,7 +251,7 @@ class ClusterJudge:
     # --- assignments -------------------------------------------------------------------
 
     def _assignment_written(self, path: str, data: str) -> None:
-        topic = topic_of(path)
+        topic = paths.parse_topic(path)
         if topic is None:
             return
         found = assignment_of(path, data) or self._planned.get(topic)
@@ -259,7 +259,7 @@ class ClusterJudge:
             self.registry.replicas[Partition(topic, str(index))] = replicas
 
     def _forget_topic(self, path: str) -> None:
-        topic = topic_of(path)
+        topic = paths.parse_topic(path)
         for partition in [one for one in self.registry.replicas if one.topic == topic]:
             del self.registry.replicas[partition]
 
@@ -309,12 +309,6 @@ class ClusterJudge:
         if state is None or own.allows_unclean(self.allows_unclean):
             return self.registry.replicas[partition]
         return state.isr
-
-
-def topic_of(path: str) -> str | None:
-    """The topic of the path of a topic; None for any other path."""
-    topic = path.removeprefix(f"{paths.TOPICS}/")
-    return None if topic == path or "/" in topic else topic
 
 
 def assignment_of(path: str, data: str) -> TopicAssignment | None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.control_plane.controllers import DELETIONS, topic_of
+from watchkeeper.model.properties.control_plane.controllers import DELETIONS
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property, counted
@@ -158,8 +158,8 @@ class CostsJudge:
 def is_cause(what: str, path: str) -> bool:
     """Whether a change by another program than a broker gives controllers something to do."""
     if what == "deleted":
-        return path == paths.CONTROLLER or topic_of(path) is not None
-    return path in REQUESTED or path.startswith(DELETIONS) or topic_of(path) is not None
+        return path == paths.CONTROLLER or paths.parse_topic(path) is not None
+    return path in REQUESTED or path.startswith(DELETIONS) or paths.parse_topic(path) is not None
 
 
 def _in_words(work: Work) -> str:

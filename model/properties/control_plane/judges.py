@@ -12,17 +12,18 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
+from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
 from watchkeeper.model.properties.history import History
 
 OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS)
 """The properties of clusters whose brokers elect a controller."""
-OF_REPLICAS = (*REPLICATION, *BROKERS)
+OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
-Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge
+Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge
 
 
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
@@ -31,7 +32,11 @@ def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
     if any(cluster.controller is not None for cluster in plan.clusters):
         judges += (UpdatesJudge(plan, history), CostsJudge(plan, history))
     if any(cluster.replication is not None for cluster in plan.clusters):
-        judges += (ReplicationJudge(plan, history), BrokersJudge(plan, history))
+        judges += (
+            ReplicationJudge(plan, history),
+            BrokersJudge(plan, history),
+            MarksJudge(plan, history),
+        )
     return judges
 
 

@@ -12,11 +12,7 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane.controllers import (
-    DELETIONS,
-    assignment_of,
-    topic_of,
-)
+from watchkeeper.model.properties.control_plane.controllers import DELETIONS, assignment_of
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
@@ -228,7 +224,7 @@ class ReplicationJudge:
 
     def _assigned(self, cluster: ClusterPlan, change: Sequence[Any]) -> None:
         """Note the replicas of the partitions of a topic, if that is what was written."""
-        topic = topic_of(change[1])
+        topic = paths.parse_topic(change[1])
         if topic is None or change[0] == "deleted":
             return
         planned = {one.name: TopicAssignment(one.replicas) for one in cluster.topics}

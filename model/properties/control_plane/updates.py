@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.control_plane.controllers import topic_of
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
@@ -163,7 +162,7 @@ def is_shared(path: str) -> bool:
     return (
         path in WRITTEN_BY_MANY
         or paths.parse_state(path) is not None
-        or topic_of(path) is not None
+        or paths.parse_topic(path) is not None
     )
 
 

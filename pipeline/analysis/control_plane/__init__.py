@@ -8,5 +8,6 @@ updates       whether a write replaces what its writer does not know
 costs         what controllers do, against what has changed
 replication   the properties of replicas
 brokers       the properties of what brokers know and hold
+marks         whether what brokers know to be committed outlives their processes
 judged        all of them, for the runs that they are about
 """

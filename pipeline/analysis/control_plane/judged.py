@@ -11,6 +11,7 @@ from watchkeeper.pipeline.analysis.control_plane import (
     brokers,
     controllers,
     costs,
+    marks,
     replication,
     updates,
 )
@@ -57,9 +58,15 @@ def of_control_planes(
         return found
     all_seen = registry(facts, plans, own, alone="replicates_alone", sees_hand=True)
     stored = logs(facts, seen, plans, own)
-    return found.unionByName(
-        own.keep("replication", replication.judged(replicate, facts, seen, stored, plans, own))
-    ).unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
+    return (
+        found.unionByName(
+            own.keep(
+                "replication", replication.judged(replicate, facts, seen, stored, plans, own)
+            )
+        )
+        .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
+        .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
+    )
 
 
 def _looks(
