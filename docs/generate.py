@@ -38,9 +38,7 @@ from watchkeeper.model.log_08.settings import NEVER, default_of
 from watchkeeper.model.log_08.settings import SETTINGS as LOG_SETTINGS_08
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
-from watchkeeper.model.properties.control_plane.brokers import BROKERS
-from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
-from watchkeeper.model.properties.control_plane.replication import REPLICATION
+from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
 from watchkeeper.model.replication.truncation import TruncationRule
@@ -161,7 +159,7 @@ def properties_page() -> str:
     """The properties."""
     rows = (
         [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
-        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *CONTROL_PLANE, *REPLICATION, *BROKERS)
+        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *OF_CONTROL_PLANES)
     )
     return page(
         "The properties",
@@ -172,9 +170,7 @@ def properties_page() -> str:
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
         + " and ".join(
-            f"*{claim.name}*"
-            for claim in (*PROPERTIES, *CONTROL_PLANE, *REPLICATION, *BROKERS)
-            if claim.is_optional
+            f"*{claim.name}*" for claim in (*PROPERTIES, *OF_CONTROL_PLANES) if claim.is_optional
         )
         + " a run is judged by the others.",
         table(["property", "kind", "meaning", "exercised by"], rows),

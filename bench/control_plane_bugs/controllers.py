@@ -90,7 +90,7 @@ def _head_of_isr(
     )
 
 
-async def _ended_by_deleted_topic(requests: Any, number: int) -> None:
+async def _ended_by_deleted_topic(requests: Any, number: int) -> bool:
     """Fail at the notification of a topic without settings."""
     path = paths.config_change(number)
     seen = await settings_module.read_or_none(
@@ -105,7 +105,7 @@ async def _ended_by_deleted_topic(requests: Any, number: int) -> None:
         is None
     ):
         raise paths.BadPayload(at, None, "settings")
-    await _APPLY_SETTINGS(requests, number)
+    return await _APPLY_SETTINGS(requests, number)
 
 
 _APPLY_SETTINGS = settings_module._apply
@@ -290,7 +290,7 @@ BUGS: tuple[Mutant, ...] = (
         "KAFKA-999",
         "followers do not learn the address of a leader that is about to leave",
         "kafka_08",
-        ("rolling-restart", "drawn"),
+        (replays.BACK_WHILE_ITS_LEADER_LEAVES, "rolling-restart", "drawn"),
         swap((context_module.Context, "addresses", _without_leaving)),
     ),
     Mutant(

@@ -216,3 +216,21 @@ PAUSED_BEFORE_IT_SIGNS = cluster(
     partitions=2,
 )
 """A controller stands still before a write, and goes on when it is deposed."""
+STOPPED_BEFORE_IT_LEAVES = cluster(
+    {"at": "2s", **ALL, "for": "4s"},
+    {"at": "8s", "crash": "broker/1"},
+    {"at": "11s", "restart": "broker/1"},
+    {"at": "16s", "leave": "broker/1"},
+    {"at": "19s", "restart": "broker/1"},
+    replicas=3,
+)
+"""A broker that has opened its replicas leaves in good order: the controller stops them first."""
+BACK_WHILE_ITS_LEADER_LEAVES = cluster(
+    {"at": "2s", **ALL, "for": "2s"},
+    {"at": "6s", "crash": "broker/1"},
+    {"at": "10s", "leave": "broker/0"},
+    {"at": "12s", "restart": "broker/1"},
+    {"at": "24s", "restart": "broker/0"},
+    brokers=FIRST_IS_3,
+)
+"""A follower is back between two attempts of its leader to hand over."""

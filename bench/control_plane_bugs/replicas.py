@@ -190,7 +190,7 @@ BUGS: tuple[Mutant, ...] = (
         "KAFKA-858",
         "a replica that is stopped loses its high watermark",
         "kafka_08",
-        ("rolling-restart", "drawn"),
+        (replays.STOPPED_BEFORE_IT_LEAVES, "rolling-restart", "drawn"),
         swap((Replicas, "_stop", _forgets_stopped)),
     ),
     Mutant(

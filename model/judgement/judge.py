@@ -20,15 +20,11 @@ from watchkeeper.model.properties.at_quiescence import (
     COVER,
     CalmJudge,
 )
-from watchkeeper.model.properties.control_plane.brokers import BrokersJudge
 from watchkeeper.model.properties.control_plane.controllers import (
     ControlPlaneJudge,
     control_plane_judge,
 )
-from watchkeeper.model.properties.control_plane.replication import (
-    ReplicationJudge,
-    replication_judges,
-)
+from watchkeeper.model.properties.control_plane.judges import Judge, event_judges
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.messages import MessageJudges, message_judges
 from watchkeeper.model.properties.ownership import (
@@ -66,8 +62,7 @@ PROPERTIES: tuple[Property, ...] = (
     WORK,
 )
 """Those of groups; `watchkeeper.model.properties.messages` has those of messages, and
-`watchkeeper.model.properties.control_plane` those of controllers, and
-`watchkeeper.model.properties.control_plane.replication` and `brokers` those of replicas."""
+`watchkeeper.model.properties.control_plane` those of controllers and of replicas."""
 
 SOMETIMES = Property("sometimes", "sometimes", "the events that the scenario is about occurred")
 NEVER_HAPPENS = Property("never", "always", "the events that the scenario excludes did not occur")
@@ -117,15 +112,15 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     trackers = rests_of(plan)
     messages = message_judges(plan)
     control = control_plane_judge(plan, history)
-    replicated = replication_judges(plan, history)
+    followers = event_judges(plan, history)
     watch = _Watch(history, ownership, calm, progress, trackers, messages, control)
-    for judge_of in replicated:
+    for judge_of in followers:
         watch.follow(judge_of)
     watch.all_of(trace)
     history.now_us = end_us
     if control is not None:
         control.close(end_us)
-    for judge_of in replicated:
+    for judge_of in followers:
         judge_of.close(end_us)
     if trackers:
         watch.judge_rests(end_us)
@@ -140,7 +135,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     findings = [
         *(of_groups if plan.groups else _without_groups(of_groups, plan)),
         *(control.findings() if control is not None else ()),
-        *(finding for judge_of in replicated for finding in judge_of.findings()),
+        *(finding for judge_of in followers for finding in judge_of.findings()),
         *(messages.findings(end_us) if messages is not None else ()),
         *(_never(never, trace) for never in plan.never),
         *(_sometimes(wanted, trace) for wanted in plan.sometimes),
@@ -236,8 +231,8 @@ class _Watch:
         if control is not None:
             self._add(ControlPlaneJudge.KINDS, control.after)
 
-    def follow(self, judge_of: ReplicationJudge | BrokersJudge) -> None:
-        """Let a judge of replicas look at what concerns it, after the history."""
+    def follow(self, judge_of: Judge) -> None:
+        """Let a judge look at what concerns it, after the history."""
         for kind, handler in judge_of.handlers.items():
             self._add((kind,), handler)
 

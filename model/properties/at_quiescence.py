@@ -19,7 +19,7 @@ COVER = Property(
     "full cover",
     "at rest",
     "every partition whose broker is alive is fetched by exactly one member, if the group has "
-    "a live stream for its topic",
+    "a live stream for its topic and the registry has the topic",
     exercise=AT_REST,
 )
 CONSENSUS = Property(
@@ -74,11 +74,16 @@ class CalmJudge:
                     self._look_at_balance(history, group, takers, topic, partitions)
 
     def _topics(self, history: History, group: GroupPlan) -> dict[str, list[Partition]]:
-        """The partitions that brokers of the group's cluster serve now, by topic."""
+        """The partitions that brokers of the group's cluster serve now, by topic.
+
+        A topic that was deleted from the registry is none, though brokers may still have it.
+        """
         brokers = {broker.node for broker in self.plan.cluster(group.cluster).brokers}
+        prefix = self.plan.prefix_of(group.cluster)
         found: dict[str, list[Partition]] = {}
         for partition, servers in history.serving.items():
-            if not brokers.isdisjoint(servers):
+            is_deleted = (prefix, partition.topic) in history.deleted_topics
+            if not is_deleted and not brokers.isdisjoint(servers):
                 found.setdefault(partition.topic, []).append(partition)
         return found
 

@@ -73,6 +73,8 @@ class History:
         self.fetchers: dict[Claim, dict[str, None]] = {}
         self.serving: dict[Partition, dict[str, None]] = {}
         self.offsets: dict[Claim, int] = {}
+        self.deleted_topics: set[tuple[str, str]] = set()
+        """The prefix of the names of an ensemble's servers, and a topic that its registry had."""
         self.faults_in_force: dict[int, str] = {}
         self._group_of = plan.group_of()
         self.handlers: dict[str, Callable[[Event], None]] = {
@@ -218,10 +220,21 @@ class History:
 
     def _applied(self, event: Event) -> None:
         for change in event.detail["did"]:
-            if change[0] == "deleted":
+            topic = paths.parse_topic(change[1])
+            if topic is not None:
+                self._note_topic(event, topic, is_there=change[0] != "deleted")
+            elif change[0] == "deleted":
                 self._forget(change[1])
             else:
                 self._note_write(change[1], change[2], change[3])
+
+    def _note_topic(self, event: Event, topic: str, *, is_there: bool) -> None:
+        """Note whether the registry has a topic: brokers may serve one that it has not."""
+        place = event.node.rpartition("zookeeper")[0], topic
+        if is_there:
+            self.deleted_topics.discard(place)
+        else:
+            self.deleted_topics.add(place)
 
     def _forget(self, path: str) -> None:
         """Forget a claim or a registration that was deleted."""

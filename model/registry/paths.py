@@ -238,6 +238,12 @@ def is_of_controller(path: str) -> bool:
     return _CONTROL.fullmatch(path) is not None
 
 
+def parse_topic(path: str) -> str | None:
+    """Return the topic in the path of a topic; None for any other path."""
+    name = path.removeprefix(f"{TOPICS}/")
+    return None if name == path or "/" in name else name
+
+
 def parse_state(path: str) -> Partition | None:
     """The partition of the path of a state; None for any other path."""
     found = _STATE.fullmatch(path)

@@ -8,8 +8,7 @@ from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
-from watchkeeper.model.properties.control_plane.controllers import control_plane_claims
-from watchkeeper.model.properties.control_plane.replication import replication_claims
+from watchkeeper.model.properties.control_plane.judges import control_plane_claims
 from watchkeeper.model.properties.messages import message_claims
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios.plan.clusters import cluster
@@ -131,7 +130,6 @@ def _check_words(context: Context, names: Names) -> None:
             _check_sometimes(context, (field, at), entry, nodes)
     claims = [claim.name for claim in PROPERTIES]
     claims += control_plane_claims(names.clusters)
-    claims += replication_claims(names.clusters)
     claims += message_claims(list(context.scenario.groups))
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))

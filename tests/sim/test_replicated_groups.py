@@ -8,6 +8,7 @@ import pytest
 
 from tests.sim.test_replication import cluster
 from watchkeeper import Result, simulate
+from watchkeeper.model.properties.at_quiescence import COVER
 from watchkeeper.model.properties.control_plane.replication import READ
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.replication import leader
@@ -162,3 +163,17 @@ def test_a_group_without_messages_has_no_guarantee() -> None:
     group = {"consumers": 1, "streams": {"clicks": 1}, "guarantee": "at least once"}
     with pytest.raises(ScenarioError, match="lacks `storage` and `replication`"):
         simulate({**scenario, "groups": {"billing": group}}, variant="hardened")
+
+
+@pytest.mark.parametrize("variant", ["hardened", "kafka_08"])
+def test_a_topic_that_was_deleted_by_request_needs_no_reader(variant: str) -> None:
+    """Full cover is judged by what the registry has: while the topic is there, and again."""
+    gone = {"at": "8s", "write_znode": "/admin/delete_topics/clicks", "data": ""}
+    result = read(gone, variant=variant, guarantee="measured")
+    assert list(result.trace.of_kind(EventKind.TOPIC_DELETED))
+    assert result.judgement.finding(COVER.name).verdict is Verdict.HOLDS
+    again = {"at": "12s", "create_topic": "clicks", "partitions": 3}
+    result = read(gone, again, variant=variant, guarantee="measured")
+    last = [event for event in result.trace.of_kind(EventKind.FETCHING) if event.t_us > 12e6]
+    assert {event.partition for event in last} == {"0", "1", "2"}
+    assert result.judgement.finding(COVER.name).verdict is Verdict.HOLDS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim.test_replication import LOAD, VARIANTS, cluster, details, moved, run, states
-from watchkeeper import simulate
+from watchkeeper import Result, simulate
 from watchkeeper.model.properties.control_plane.brokers import ONE_ID, SETTINGS
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -127,6 +127,52 @@ def test_what_cannot_be_read_is_said(variant: str) -> None:
     assert ["/config/topics/clicks" in row["why"] for row in refused][:1] == [True]
     assert any("config_change_0000000002" in row["why"] for row in refused)
     assert details(result, EventKind.SETTINGS_APPLIED, "broker/0") == [{"settings": TWO}]
+
+
+def changes_at_end(result: Result) -> list[str]:
+    """Return the notifications that are left."""
+    left: dict[str, None] = {}
+    for event in result.trace.of_kind(EventKind.APPLIED):
+        for what, path, *_ in event.detail["did"]:
+            if path.startswith("/config/changes/"):
+                left.pop(path, None)
+                left |= {} if what == "deleted" else {path: None}
+    return [path.rpartition("_")[2].lstrip("0") or "0" for path in left]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_old_notifications_are_purged_with_the_next_change(variant: str) -> None:
+    """Not before, and none that is younger than a quarter of an hour."""
+    timeline = [
+        settings("4s", min_insync_replicas="2"),
+        notified("5s", 0),
+        notified("600s", 1),
+        notified("906s", 2),
+    ]
+    result = run(cluster(*timeline), variant)
+    assert changes_at_end(result) == ["1", "2"]
+    deleting = {
+        event.t_us // 1_000_000
+        for event in result.trace.of_kind(EventKind.APPLIED)
+        if event.detail["did"][0][:2] == ["deleted", "/config/changes/config_change_0000000000"]
+    }
+    assert deleting == {906}
+
+
+@pytest.mark.parametrize(
+    ("variant", "violated"), [("kafka_08", [SETTINGS.name]), ("hardened", [])]
+)
+def test_what_was_purged_before_a_broker_came_to_it(variant: str, violated: list[str]) -> None:
+    """Others purge the second change while a broker is cut off, and the third one is not its."""
+    timeline = [
+        {"at": "4s", "partition": "broker/1", "from": "zookeeper", "for": "910s"},
+        settings("5s", min_insync_replicas="2"),
+        notified("6s", 0),
+        notified("909s", 1, topic="views"),
+    ]
+    result = simulate(cluster(*timeline), variant=variant, seed=1)
+    assert changes_at_end(result) == ["1"]
+    assert result.judgement.violated() == violated
 
 
 def test_all_brokers_know_one_id() -> None:

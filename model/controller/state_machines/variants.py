@@ -136,10 +136,13 @@ class SettingsChanges(StrEnum):
     """Which notifications of changed settings a broker takes, in which order."""
 
     AS_LISTED = (
-        "as ZooKeeper lists them; not those below the last one, and none behind one that cannot "
-        "be read"
+        "as ZooKeeper lists them; not those below the last one, none behind one that cannot be "
+        "read, and none that was purged first"
     )
-    EVERY_NEW = "every one that it has not taken, in the order of their numbers"
+    EVERY_NEW = (
+        "every one that it has not taken, in the order of their numbers; where one was purged "
+        "first, it reads all settings"
+    )
 
 
 class ClusterIdentity(StrEnum):

@@ -13,7 +13,7 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane.controllers import assignment_of, topic_of
+from watchkeeper.model.properties.control_plane.controllers import assignment_of
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property, counted
@@ -64,7 +64,7 @@ HANDED_OVER = Property(
     "leaving brokers hand over",
     "always",
     "a broker that leaves in good order leads no partition that another live member of the ISR "
-    "could lead",
+    "could lead, or that a live replica could not follow because it was never told where",
     exercise="a broker that has asked the controller to take over",
     is_optional=True,
 )
@@ -120,6 +120,8 @@ class Knowledge:
     leaders: dict[Partition, int] = field(default_factory=dict)
     leads: dict[Partition, int] = field(default_factory=dict)
     """The partitions that it leads, with the epochs."""
+    not_found: dict[Partition, int] = field(default_factory=dict)
+    """The partitions that it cannot follow: it was not told where their leaders are."""
     settings: dict[str, Mapping[str, str]] = field(default_factory=dict)
     logs: dict[Partition, None] = field(default_factory=dict)
     """The partitions of which it has a log."""
@@ -159,6 +161,7 @@ class BrokersJudge:
             EventKind.REPLICA_DELETED: self._deleted,
             EventKind.BECAME_LEADER: self._leads,
             EventKind.BECAME_FOLLOWER: self._follows,
+            EventKind.LEADER_UNKNOWN: self._does_not_find,
             EventKind.METADATA_UPDATED: self._told,
             EventKind.SETTINGS_APPLIED: self._settings,
             EventKind.COMMITTED: self._committed,
@@ -189,7 +192,7 @@ class BrokersJudge:
         """A znode was written, or deleted where there is no data."""
         registry = self.registries[name]
         partition = paths.parse_state(path)
-        topic = topic_of(path)
+        topic = paths.parse_topic(path)
         if partition is not None:
             registry.states.pop(partition, None)
             if data is None:
@@ -237,6 +240,7 @@ class BrokersJudge:
             partition = Partition(event.topic, event.detail["partition"])
             known.logs.pop(partition, None)
             known.leads.pop(partition, None)
+            known.not_found.pop(partition, None)
             self.marks = {
                 key: mark
                 for key, mark in self.marks.items()
@@ -248,13 +252,22 @@ class BrokersJudge:
         if known is not None:
             partition = Partition(event.topic, event.detail["partition"])
             known.leads[partition] = event.detail["epoch"]
+            known.not_found.pop(partition, None)
             highest = self.highest.get((self.cluster_of[event.node], partition), 0)
             self.falls += event.detail["high_watermark"] < highest
 
     def _follows(self, event: Event) -> None:
         known = self.known.get(event.node)
         if known is not None:
-            known.leads.pop(Partition(event.topic, event.detail["partition"]), None)
+            partition = Partition(event.topic, event.detail["partition"])
+            known.leads.pop(partition, None)
+            known.not_found.pop(partition, None)
+
+    def _does_not_find(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        if known is not None:
+            partition = Partition(event.topic, event.detail["partition"])
+            known.not_found[partition] = event.detail["said"]
 
     def _told(self, event: Event) -> None:
         known = self.known.get(event.node)
@@ -296,13 +309,23 @@ class BrokersJudge:
         self.evidence.exercise(HANDED_OVER)
         registry, nodes = self.registries[name], self.nodes[name]
         own = next(broker for broker, node in nodes.items() if node == event.node)
+        live = {broker: node for broker, node in nodes.items() if node in self.live}
         for partition, state in registry.states.items():
-            others = [one for one in state.isr if one != own and nodes.get(one, "") in self.live]
-            if state.leader == own and others:
-                text = (
-                    f"{event.node} leaves and leads {partition}, which broker {others[0]} of the "
-                    "ISR could lead"
+            if state.leader != own:
+                continue
+            able = [one for one in state.isr if one != own and one in live]
+            lost = [
+                one
+                for one, node in live.items()
+                if self.known[node].not_found.get(partition) == own
+            ]
+            if able or lost:
+                why = (
+                    f"broker {able[0]} of the ISR could lead"
+                    if able
+                    else f"broker {lost[0]} could not follow: it was never told where"
                 )
+                text = f"{event.node} leaves and leads {partition}, which {why}"
                 self.evidence.violate(HANDED_OVER, event.t_us, "a leader that leaves", text)
 
     def _cluster_id(self, event: Event) -> None:

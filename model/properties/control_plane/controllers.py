@@ -6,7 +6,7 @@ controller. A write of a partition's state is a controller's, unless its leader 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import Partition
@@ -251,7 +251,7 @@ class ClusterJudge:
     # --- assignments -------------------------------------------------------------------
 
     def _assignment_written(self, path: str, data: str) -> None:
-        topic = topic_of(path)
+        topic = paths.parse_topic(path)
         if topic is None:
             return
         found = assignment_of(path, data) or self._planned.get(topic)
@@ -259,7 +259,7 @@ class ClusterJudge:
             self.registry.replicas[Partition(topic, str(index))] = replicas
 
     def _forget_topic(self, path: str) -> None:
-        topic = topic_of(path)
+        topic = paths.parse_topic(path)
         for partition in [one for one in self.registry.replicas if one.topic == topic]:
             del self.registry.replicas[partition]
 
@@ -309,12 +309,6 @@ class ClusterJudge:
         if state is None or own.allows_unclean(self.allows_unclean):
             return self.registry.replicas[partition]
         return state.isr
-
-
-def topic_of(path: str) -> str | None:
-    """The topic of the path of a topic; None for any other path."""
-    topic = path.removeprefix(f"{paths.TOPICS}/")
-    return None if topic == path or "/" in topic else topic
 
 
 def assignment_of(path: str, data: str) -> TopicAssignment | None:
@@ -434,9 +428,3 @@ def control_plane_judge(plan: Plan, history: History) -> ControlPlaneJudge | Non
     """The judge of a run's control planes; None if no broker elects a controller."""
     elects = any(cluster.controller is not None for cluster in plan.clusters)
     return ControlPlaneJudge(plan, history) if elects else None
-
-
-def control_plane_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
-    """The names of the properties that are judged in a scenario with these clusters."""
-    elects = any(cluster.controller is not None for cluster in clusters)
-    return [claim.name for claim in CONTROL_PLANE] if elects else []

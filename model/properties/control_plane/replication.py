@@ -12,12 +12,7 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
-from watchkeeper.model.properties.control_plane.controllers import (
-    DELETIONS,
-    assignment_of,
-    topic_of,
-)
+from watchkeeper.model.properties.control_plane.controllers import DELETIONS, assignment_of
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
@@ -229,7 +224,7 @@ class ReplicationJudge:
 
     def _assigned(self, cluster: ClusterPlan, change: Sequence[Any]) -> None:
         """Note the replicas of the partitions of a topic, if that is what was written."""
-        topic = topic_of(change[1])
+        topic = paths.parse_topic(change[1])
         if topic is None or change[0] == "deleted":
             return
         planned = {one.name: TopicAssignment(one.replicas) for one in cluster.topics}
@@ -444,17 +439,3 @@ def _first_difference(expected: Sequence[Any], found: Sequence[Any]) -> int | No
     """The first place at which two sequences differ, as far as both go."""
     pairs = enumerate(zip(expected, found, strict=False))
     return next((at for at, (one, other) in pairs if one != other), None)
-
-
-def replication_judges(
-    plan: Plan, history: History
-) -> tuple[ReplicationJudge | BrokersJudge, ...]:
-    """The judges of a run's replicas, and of the brokers that have them."""
-    replicates = any(cluster.replication is not None for cluster in plan.clusters)
-    return (ReplicationJudge(plan, history), BrokersJudge(plan, history)) if replicates else ()
-
-
-def replication_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
-    """The names of the properties that are judged in a scenario with these clusters."""
-    replicates = any(cluster.replication is not None for cluster in clusters)
-    return [claim.name for claim in (*REPLICATION, *BROKERS)] if replicates else []

@@ -4,7 +4,10 @@ plans         the facts of plans: clusters, their processes, and the planned ass
 registry      the registry of a cluster as it was at each event: states, assignments, settings
 logs          the logs of replicas, what leaders have committed, and what was confirmed
 controllers   the properties of controllers
+updates       whether a write replaces what its writer does not know
+costs         what controllers do, against what has changed
 replication   the properties of replicas
 brokers       the properties of what brokers know and hold
+marks         whether what brokers know to be committed outlives their processes
 judged        all of them, for the runs that they are about
 """

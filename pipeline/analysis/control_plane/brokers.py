@@ -77,6 +77,7 @@ KINDS = (
     EventKind.REPLICA_DELETED,
     EventKind.BECAME_LEADER,
     EventKind.BECAME_FOLLOWER,
+    EventKind.LEADER_UNKNOWN,
     EventKind.COMMITTED,
     EventKind.METADATA_UPDATED,
     EventKind.SETTINGS_APPLIED,
@@ -258,12 +259,42 @@ def _handed_over(
     led = (
         leaving.join(registry.versions.select(*PARTITION, "state", "begins", "ends"), CLUSTER)
         .where("begins <= seq AND seq < ends AND state.leader = broker_id")
-        .select(*CLUSTER, "seq", "broker_id", sql.explode("state.isr").alias("other"))
-        .where("other <> broker_id")
+        .select(*PARTITION, "seq", "broker_id", "state.isr")
     )
-    alive = _alive(facts, nodes).withColumnRenamed("broker_id", "other")
-    wrong = led.join(alive, [*CLUSTER, "other"]).where("begins <= seq AND seq < ends")
-    return found(runs, HANDED_OVER.name, wrong, leaving)
+    alive = _alive(facts, nodes).withColumnsRenamed({"broker_id": "other", "node": "other_node"})
+    others = led.join(alive, CLUSTER).where("begins <= seq AND seq < ends AND other <> broker_id")
+    able = others.where("array_contains(isr, other)").select("run", "seq")
+    return found(
+        runs, HANDED_OVER.name, able.unionByName(_without_address(others, events)), leaving
+    )
+
+
+def _without_address(others: DataFrame, events: DataFrame) -> DataFrame:
+    """The last word that each of them had of the partition: the leader, but not where it is."""
+    kinds = (
+        EventKind.LEADER_UNKNOWN,
+        EventKind.BECAME_FOLLOWER,
+        EventKind.BECAME_LEADER,
+        EventKind.REPLICA_DELETED,
+    )
+    words = events.where(sql.col("kind").isin(*kinds)).select(
+        *CLUSTER,
+        sql.col("node").alias("other_node"),
+        "topic",
+        detail_field("partition").alias("partition"),
+        "kind",
+        detail_field("said", "int").alias("said"),
+        sql.col("seq").alias("word_seq"),
+    )
+    word = sql.struct("kind", "said")
+    return (
+        others.join(words, [*PARTITION, "other_node"])
+        .where("begins <= word_seq AND word_seq < seq")
+        .groupBy(*PARTITION, "seq", "broker_id", "other_node")
+        .agg(sql.max_by(word, "word_seq").alias("last"))
+        .where(f"last.kind = '{EventKind.LEADER_UNKNOWN}' AND last.said = broker_id")
+        .select("run", "seq")
+    )
 
 
 def _alive(facts: Facts, nodes: DataFrame) -> DataFrame:

@@ -7,7 +7,14 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from watchkeeper.pipeline.analysis.control_plane import brokers, controllers, replication
+from watchkeeper.pipeline.analysis.control_plane import (
+    brokers,
+    controllers,
+    costs,
+    marks,
+    replication,
+    updates,
+)
 from watchkeeper.pipeline.analysis.control_plane.logs import logs
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import CLUSTER, registry
@@ -39,16 +46,27 @@ def of_control_planes(
         )
     seen = registry(facts, plans, own, alone="is_alone", sees_hand=False)
     looks = own.keep("looks_at_ends", _looks(facts, restless, elect, plans, own))
-    found = own.keep("always", controllers.always(elect, seen, own)).unionByName(
-        own.keep("at_rest", controllers.at_rest(elect, facts, seen, plans, looks, own))
+    found = (
+        own.keep("always", controllers.always(elect, seen, own))
+        .unionByName(
+            own.keep("at_rest", controllers.at_rest(elect, facts, seen, plans, looks, own))
+        )
+        .unionByName(own.keep("updates", updates.judged(elect, facts, seen, plans, own)))
+        .unionByName(own.keep("costs", costs.judged(elect, facts, seen, plans)))
     )
     if replicate.isEmpty():
         return found
     all_seen = registry(facts, plans, own, alone="replicates_alone", sees_hand=True)
     stored = logs(facts, seen, plans, own)
-    return found.unionByName(
-        own.keep("replication", replication.judged(replicate, facts, seen, stored, plans, own))
-    ).unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
+    return (
+        found.unionByName(
+            own.keep(
+                "replication", replication.judged(replicate, facts, seen, stored, plans, own)
+            )
+        )
+        .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
+        .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
+    )
 
 
 def _looks(

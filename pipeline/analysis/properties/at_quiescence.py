@@ -10,6 +10,7 @@ from pyspark.sql.types import ArrayType, MapType, StringType
 
 from watchkeeper.model.actor.events import CommandKind
 from watchkeeper.model.properties.at_quiescence import AGREED, BALANCE, CONSENSUS, COVER
+from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.facts.intervals import (
     MEMBERS,
@@ -25,6 +26,7 @@ from watchkeeper.pipeline.analysis.properties.ownership import found
 
 LOOK = ["run", "group", "seq"]
 OF_TOPIC = [*LOOK, "topic"]
+TOPIC = rf"^{paths.TOPICS}/([^/]+)$"
 
 
 def calm(
@@ -33,7 +35,7 @@ def calm(
     """The properties that are looked at when a group rests, each with a row a run."""
     events, fetched = facts.events, facts.fetches
     takers = tables.keep("takers", _takers(facts, looks, terms))
-    there = _served(events, looks, terms).join(
+    there = _served(facts, looks, terms).join(
         takers.select(*OF_TOPIC).distinct(), OF_TOPIC, "left_semi"
     )
     served = tables.keep("served", there)
@@ -51,12 +53,44 @@ def calm(
     return reduce(DataFrame.unionByName, parts)
 
 
-def _served(events: DataFrame, looks: DataFrame, terms: Terms) -> DataFrame:
-    """Every partition that a broker of the group's cluster serves, at every look."""
+def _served(facts: Facts, looks: DataFrame, terms: Terms) -> DataFrame:
+    """Every partition that a broker of the group's cluster serves, at every look.
+
+    Not those of topics that were deleted from the registry by then.
+    """
     brokers = terms.nodes.where("role = 'broker'").drop("role")
     there = looks.join(brokers, ["run", "group"])
-    at = holding_at(there, serving(events), ["run", "node"])
-    return at.select(*OF_TOPIC, "partition").distinct()
+    at = holding_at(there, serving(facts.events), ["run", "node"])
+    named = looks.join(terms.groups.select("run", "group", "prefix"), ["run", "group"])
+    gone = holding_at(named, _deleted_topics(facts.changes), ["run", "prefix"])
+    return (
+        at.select(*OF_TOPIC, "partition")
+        .distinct()
+        .join(gone.select(*OF_TOPIC).distinct(), OF_TOPIC, "left_anti")
+    )
+
+
+def _deleted_topics(changes: DataFrame) -> DataFrame:
+    """A row an interval in which an ensemble's registry has not got a topic that it had."""
+    following = sql.lead("seq").over(
+        Window.partitionBy("run", "prefix", "topic").orderBy("seq", "at")
+    )
+    return (
+        changes.where(sql.col("kind") == EventKind.APPLIED)
+        .where(sql.col("path").rlike(TOPIC))
+        .select(
+            *("run", "what", "seq", "at"),
+            sql.regexp_extract("node", "^(.*)zookeeper", 1).alias("prefix"),
+            sql.regexp_extract("path", TOPIC, 1).alias("topic"),
+        )
+        .select(
+            *("run", "prefix", "topic", "what"),
+            sql.col("seq").cast("long").alias("begins"),
+            sql.coalesce(following.cast("long"), sql.lit(NEVER)).alias("ends"),
+        )
+        .where("what = 'deleted' AND begins < ends")
+        .drop("what")
+    )
 
 
 def _takers(facts: Facts, looks: DataFrame, terms: Terms) -> DataFrame:

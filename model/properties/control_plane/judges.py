@@ -1,0 +1,48 @@
+"""The judges of a run's control planes that follow its events, and the names of what is judged.
+
+The properties at rest have a judge of their own, `control_plane_judge`, which looks at each
+rest before an event changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
+from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
+from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
+from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
+from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
+from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
+from watchkeeper.model.properties.history import History
+
+OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS)
+"""The properties of clusters whose brokers elect a controller."""
+OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS)
+"""The properties of clusters whose brokers replicate."""
+OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
+
+Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge
+
+
+def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
+    """The judges that follow the events of a run, as far as its clusters concern them."""
+    judges: tuple[Judge, ...] = ()
+    if any(cluster.controller is not None for cluster in plan.clusters):
+        judges += (UpdatesJudge(plan, history), CostsJudge(plan, history))
+    if any(cluster.replication is not None for cluster in plan.clusters):
+        judges += (
+            ReplicationJudge(plan, history),
+            BrokersJudge(plan, history),
+            MarksJudge(plan, history),
+        )
+    return judges
+
+
+def control_plane_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
+    """The names of the properties that are judged in a scenario with these clusters."""
+    claims = OF_CONTROLLERS if any(one.controller is not None for one in clusters) else ()
+    if any(one.replication is not None for one in clusters):
+        claims += OF_REPLICAS
+    return [claim.name for claim in claims]
