@@ -72,8 +72,9 @@ def draw(trace: Trace) -> Sheet:
     panel, without_label = _panel(trace)
     top = 0.75 + 0.2 * len(lines) + highest([panel])
     bottom = top + LANE + len(shown) * (LANE + strip) + GAP
-    colours = palette.consumer_colours(_brokers(found))
-    places = legend_places([*colours, *signs_of(found, logs)])
+    colours = palette.consumer_colours(found.brokers)
+    leading = [name for name in colours if name in _leading(found)]
+    places = legend_places([*leading, *signs_of(found, logs)])
     below = bottom + 0.45 + LEGEND_ROW * (1 + max((row for _, _, row in places), default=0))
     sheet = Sheet(below + 0.3)
     sheet.heading(trace.header, lines)
@@ -138,9 +139,9 @@ def _panel(trace: Trace) -> tuple[Panel, int]:
     return panel, without
 
 
-def _brokers(found: Leaders) -> list[str]:
-    led = [span.what for one in found.partitions for span in one.led]
-    return [name for name in (*led, *(span.what for span in found.reigns)) if name != NONE]
+def _leading(found: Leaders) -> set[str]:
+    led = {span.what for one in found.partitions for span in one.led}
+    return led | {span.what for span in found.reigns}
 
 
 def _reigns(sheet: Sheet, panel: Panel, found: Leaders, at: tuple[float, dict[str, str]]) -> None:

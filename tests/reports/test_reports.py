@@ -920,6 +920,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
         "registry.paths",
         "registry.payloads",
         "sweep_summary",
+        "trace.assignments",
         "trace.kinds",
         "trace.text",
         "trace.trace",

@@ -2,4 +2,5 @@
 
 `leaders` reads who led each partition, with which ISR and under which controller, and
 `replica_logs` where the log of each replica ended and what was committed of it.
+`reassignments` reads how partitions were moved to other brokers, step by step.
 """

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.properties.control_plane.controllers import assignment_of, topic_of
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, Controller, PartitionState, TopicConfig
+from watchkeeper.model.trace.assignments import assignment_of, topic_of
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
 from watchkeeper.reports.facts.intervals import last_event
+from watchkeeper.reports.facts.names import natural
 from watchkeeper.reports.facts.spans import Span, SpanMaker
 
 NONE = "none"
@@ -69,8 +70,10 @@ class PartitionLeaders:
 
     def size_at(self, t_us: int) -> int:
         """How many replicas the partition has at a moment; the largest ISR if that is unknown."""
-        sizes = [len(each.isr) for each in self.assigned if each.span.start_us <= t_us]
-        return sizes[-1] if sizes else max((len(each.isr) for each in self.isrs), default=1)
+        for span, replicas in self.assigned:
+            if span.start_us <= t_us < span.end_us:
+                return len(replicas)
+        return max((len(each.isr) for each in self.isrs), default=1)
 
 
 class Leaders(NamedTuple):
@@ -79,6 +82,15 @@ class Leaders(NamedTuple):
     partitions: list[PartitionLeaders]
     reigns: list[Span]
     """Of controllers, as `broker N`."""
+
+    @property
+    def brokers(self) -> list[str]:
+        """The brokers that led, were in an ISR or were the controller, each once."""
+        names = {span.what for span in self.reigns}
+        for one in self.partitions:
+            names |= {span.what for span in one.led}
+            names |= {f"broker {broker}" for each in one.isrs for broker in each.isr}
+        return sorted(names - {NONE}, key=natural)
 
 
 def leaders(trace: Trace) -> Leaders:
@@ -153,6 +165,9 @@ class _Reader:
             self._state(event, partition, path, data)
         elif topic is not None:
             found = assignment_of(path, data)
+            if found is None:
+                for partition in [one for one in self.assigned.open_keys() if one.topic == topic]:
+                    self.assigned.end(partition, event)
             for index, replicas in () if found is None else found.replicas:
                 self._assign(event, Partition(topic, str(index)), replicas)
 

@@ -52,15 +52,33 @@ class LeaderLog:
         return max((one.end for one in self.watermarks), default=0)
 
 
-def log_ends(trace: Trace) -> dict[Partition, dict[str, list[LogEnd]]]:
+def log_ends(trace: Trace) -> dict[Partition, dict[int, list[LogEnd]]]:
     """Return where the log of each replica ended: partition -> broker -> ends, in order."""
-    found: dict[Partition, dict[str, list[LogEnd]]] = {}
-    for event in trace.of_kind(*SAY_END, EventKind.APPENDED, EventKind.REPLICA_DELETED):
-        of_broker = found.setdefault(_partition(event), {}).setdefault(event.node, [])
+    found: dict[Partition, dict[int, list[LogEnd]]] = {}
+    id_of: dict[str, int] = {}
+    kinds = (*SAY_END, EventKind.APPENDED, EventKind.REPLICA_DELETED)
+    for event in trace.of_kind(*kinds, EventKind.APPLIED):
+        if event.kind == EventKind.APPLIED:
+            id_of.update(registered(event))
+            continue
+        broker = id_of.get(event.node)
+        if broker is None:  # it has opened its logs, and is not registered yet
+            continue
+        ends = found.setdefault(_partition(event), {}).setdefault(broker, [])
         end = None if event.kind == EventKind.REPLICA_DELETED else _end(event)
-        if not of_broker or of_broker[-1].end != end:
-            of_broker.append(LogEnd(event.t_us, end))
+        if not ends or ends[-1].end != end:
+            ends.append(LogEnd(event.t_us, end))
     return found
+
+
+def registered(event: Event) -> dict[str, int]:
+    """Return the brokers that a write registers: process -> id."""
+    prefix = f"{paths.BROKER_IDS}/"
+    return {
+        str(event.detail["by"]): int(change[1].removeprefix(prefix))
+        for change in event.detail["did"]
+        if change[0] == "created" and change[1].startswith(prefix)
+    }
 
 
 def leader_logs(trace: Trace) -> dict[Partition, LeaderLog]:
