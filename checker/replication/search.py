@@ -7,7 +7,8 @@ of requests are steps of the partition, and so are brokers that stand still.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from watchkeeper.checker.replication.partition import (
@@ -18,19 +19,24 @@ from watchkeeper.checker.replication.partition import (
     believes_to_lead,
     initial,
 )
-from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
+from watchkeeper.checker.search.search import Limits, Progress, Search, Searched, SearchOptions
 from watchkeeper.checker.state_space.intern import Interner
 from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
 from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.variants import ReplicationVariant
 
 Holds = Callable[[Partition], bool]
+MembersOf = Callable[[Partition, int], Iterable[int]]
 UNLIMITED = Limits()
 
+MEMBERS: dict[str, MembersOf] = {
+    "strong ISR": lambda state, number: state.cell.isr,
+    "weak ISR": lambda state, number: state.replicas[number].believes.isr,
+}
+"""Property -> the replicas that have to have what a presumed leader has committed."""
 
-def _agree_below_high_watermark(
-    state: Partition, members_of: Callable[[Partition, int], Iterable[int]]
-) -> bool:
+
+def _agree_below_high_watermark(state: Partition, members_of: MembersOf) -> bool:
     """Whether members have what each presumed leader has below its high watermark."""
     for number, leader in enumerate(state.replicas):
         committed = leader.log[: leader.high_watermark]
@@ -42,23 +48,15 @@ def _agree_below_high_watermark(
     return True
 
 
-def _strong_isr(state: Partition) -> bool:
-    return _agree_below_high_watermark(state, lambda state, number: state.cell.isr)
-
-
-def _weak_isr(state: Partition) -> bool:
-    return _agree_below_high_watermark(
-        state, lambda state, number: state.replicas[number].believes.isr
-    )
-
-
 def _leader_in_isr(state: Partition) -> bool:
     return state.cell.leader in state.cell.isr | {NO_LEADER}
 
 
 PROPERTIES: dict[str, Holds] = {
-    "strong ISR": _strong_isr,
-    "weak ISR": _weak_isr,
+    **{
+        name: partial(_agree_below_high_watermark, members_of=members_of)
+        for name, members_of in MEMBERS.items()
+    },
     "leader in ISR": _leader_in_isr,
 }
 """Name -> property. *Strong ISR*: each member of the ISR in ZooKeeper has all that any presumed
@@ -78,6 +76,9 @@ class Result:
     """Why the search is not complete; empty where it is."""
     counterexamples: dict[str, tuple[str, ...]]
     """Violated property -> the sentences of a shortest path to its violation."""
+    paths: dict[str, tuple[Partition, ...]] = field(default_factory=dict)
+    """Violated property -> the states along that path, from the first one."""
+    seconds: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -132,22 +133,25 @@ def search(
     *,
     properties: Iterable[str] = tuple(PROPERTIES),
     limits: Limits = UNLIMITED,
+    tell: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every state of a partition; find the nearest violation of each property.
 
     Each property has a search of its own, which ends at its first violation. The numbers are
-    those of the largest of them.
+    those of the largest of them. `tell` receives the progress.
     """
     counterexamples: dict[str, tuple[str, ...]] = {}
+    paths: dict[str, tuple[Partition, ...]] = {}
     largest: Searched | None = None
     for name in properties:
         system = ReplicationSystem(Steps(variant, bounds), (name,))
         options = SearchOptions(limits=limits, reduces=False, keeps_edges=False)
-        done = Search(system, options)
+        done = Search(system, options, tell=tell)
         searched = done.run()
         for violation in searched.violations:
-            path = [done.state(number)[1] for number in done.path(violation.state)]
-            counterexamples[name] = _sentences(system, [system.states[at] for at in path])
+            numbers = [done.state(number)[1] for number in done.path(violation.state)]
+            paths[name] = tuple(system.states[at] for at in numbers)
+            counterexamples[name] = _sentences(system, paths[name])
         if largest is None or searched.progress.states > largest.progress.states:
             largest = searched
     assert largest is not None, "a search without a property shows nothing"
@@ -160,15 +164,18 @@ def search(
         progress.depth,
         largest.stopped,
         counterexamples,
+        paths,
+        progress.seconds,
     )
 
 
-def _sentences(system: ReplicationSystem, path: list[Partition]) -> tuple[str, ...]:
+def _sentences(system: ReplicationSystem, path: tuple[Partition, ...]) -> tuple[str, ...]:
     """Return the sentence of each step along a path."""
     return tuple(
-        _step_between(system.steps, before, after).text for before, after in pairwise(path)
+        step_between(system.steps, before, after).text for before, after in pairwise(path)
     )
 
 
-def _step_between(steps: Steps, before: Partition, after: Partition) -> Step:
+def step_between(steps: Steps, before: Partition, after: Partition) -> Step:
+    """Return the step that leads from one state to the next."""
     return next(step for step in steps.of(before) if step.after == after)

@@ -59,7 +59,10 @@ def write_counterexample_html(
         ],
         banner="",
         styles=("counterexample/counterexample.css",),
-        scripts=("counterexample/counterexample-draw.js", "counterexample/counterexample.js"),
+        scripts=tuple(
+            f"counterexample/{name}.js"
+            for name in ("counterexample-draw", "steps", "counterexample")
+        ),
         data=page_data(counterexample, limit),
     )
     return write(folder / NAME, content)

@@ -913,6 +913,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
         "actor.effects",
         "actor.errors",
         "counterexample.counterexample",
+        "counterexample.replicas",
         "counterexample.step_kind",
         "delivery.",
         "properties.ownership",
