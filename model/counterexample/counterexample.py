@@ -5,7 +5,7 @@ A replay in any world follows its schedule, and pages are drawn from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from watchkeeper.model.counterexample.step_kind import StepKind, text_of
@@ -73,6 +73,8 @@ class CounterexampleStep:
     """Partition -> the owner of its claim; partitions without a claim are left out."""
     disabled: tuple[str, ...] = ()
     """Why the other processes could not move before it, a sentence each."""
+    znodes: dict[str, str] = field(default_factory=dict)
+    """Persistent znode -> its data, where there is some and the search shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Counterexample:
     """The steps from there into a cycle, for a violation of liveness."""
     cycle: tuple[CounterexampleStep, ...] = ()
     """The steps that then repeat for ever; after the last the state is that before the first."""
+    first_znodes: dict[str, str] = field(default_factory=dict)
 
     @property
     def all_steps(self) -> tuple[CounterexampleStep, ...]:

@@ -66,6 +66,7 @@ function drawState(number) {
   drawStepDetails(step);
   make(state, "h3", {}, "Claims and fetches after it");
   drawOwners(step);
+  drawZnodes(step.znodes, number > 1 ? steps[number - 2].znodes : data.first_znodes);
   make(state, "h3", {}, "Processes after it");
   const before = snapshots[number - 1];
   data.lanes.forEach((node) => drawSnapshot(node, step.snapshots[node], before[node]));
@@ -140,6 +141,18 @@ function drawOwners(step) {
       cell.append(nameOf(node) + (step.snapshots[node][1].startsWith("alive") ? "" : " (session dead)"));
     });
   });
+}
+
+function drawZnodes(now, before) {
+  const paths = Object.keys(now);
+  if (!paths.length) return;
+  make(state, "h3", {}, "Znodes with data after it");
+  const table = make(state, "table");
+  for (const path of paths) {
+    const line = make(table, "tr");
+    make(line, "td", {}, path);
+    make(make(line, "td", now[path] === before[path] ? {} : { class: "changed" }), "code", {}, now[path]);
+  }
 }
 
 function drawSnapshot(node, now, before) {

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from watchkeeper.check import replicas, replicas_command
+from watchkeeper.check import control_plane_command, replicas
 from watchkeeper.checker.replication.counterexample import breaches_in, counterexample_of
 from watchkeeper.checker.replication.partition import Bounds, Fault, LeaderAndIsr, initial
 from watchkeeper.checker.replication.search import MEMBERS, PROPERTIES, search
@@ -39,11 +39,14 @@ def found(*faults: Fault, name: str = STRONG, epochs: int = 3) -> ReplicasCounte
 # --- the command -----------------------------------------------------------------------
 
 
-def listed_in_findings() -> dict[str, list[str]]:
-    """The nearest violations on the page of findings: fault -> steps."""
+def listed_in_findings() -> dict[str, tuple[list[str], list[str]]]:
+    """The nearest violations on the page of findings: fault -> options and steps."""
     part = FINDINGS.split("## The nearest violations")[1]
-    blocks = re.findall(r"\*\*(.+?)\*\*\n\n((?:\d+\. .+\n?)+)", part)
-    return {name: re.findall(r"\d+\. (.+)", steps) for name, steps in blocks}
+    blocks = re.findall(r"\*\*(.+?)\*\* \(`(.+?)`\)\n\n((?:\d+\. .+\n?)+)", part)
+    return {
+        name: (command.split()[2:], re.findall(r"\d+\. (.+)", steps))
+        for name, command, steps in blocks
+    }
 
 
 @pytest.mark.parametrize("word", ["", *replicas.FAULTS])
@@ -56,7 +59,7 @@ def test_the_findings_are_found_and_written_as_pages(
 
     name = replicas.FAULTS[word].value if word else "no fault"
     assert (code, report["verdict"]) == (1, "violated")
-    assert report["steps"] == listed_in_findings()[name]
+    assert (faults, report["steps"]) == listed_in_findings()[name]
     assert [Path(file).name for file in report["files"]] == [
         "verdict.json",
         "counterexample.html",
@@ -123,12 +126,12 @@ def test_the_report_has_steps_and_proof(
 
 def test_the_words_of_the_command_are_those_of_the_search() -> None:
     """The command names them itself, so that `--help` imports no search."""
-    assert tuple(replicas.FAULTS) == replicas_command.FAULTS
-    assert tuple(replicas.RULE_NAMES) == replicas_command.RULES
-    assert tuple(replicas.PROPERTY_NAMES.values()) == replicas_command.PROPERTIES
+    assert tuple(replicas.FAULTS) == control_plane_command.FAULTS
+    assert tuple(replicas.RULE_NAMES) == control_plane_command.RULES
+    assert tuple(replicas.PROPERTY_NAMES.values()) == control_plane_command.PROPERTIES
     [variants] = [
         option.type.choices  # type: ignore[attr-defined]
-        for option in replicas_command.explore_replicas.params
+        for option in control_plane_command.explore_replicas.params
         if option.name == "variant"
     ]
     assert tuple(variants) == tuple(REPLICATIONS)

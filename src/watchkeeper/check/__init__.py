@@ -3,5 +3,6 @@
 `command` is the command line. `check` searches a scenario within its bounds, `report` prints what
 the search finds, and `folder` writes the counterexample. `replay` follows a counterexample or a
 random schedule step by step, and `replay_file` reads it from a file. `replicas` and
-`replicas_command` search the replicas of one partition.
+`brokers` search the replicas of one partition, and brokers that elect a controller;
+`control_plane_command` is their command line.
 """

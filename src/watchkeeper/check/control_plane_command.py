@@ -1,4 +1,4 @@
-"""The command `explore-replicas`: every order of steps of the replicas of one partition."""
+"""The commands `explore-replicas` and `explore-brokers`: every order of steps."""
 
 from __future__ import annotations
 
@@ -19,6 +19,27 @@ EVERY_S = 1.0
 FAULTS = ("crash", "old-checkpoint", "power", "reply", "deposed", "unclean")
 RULES = ("high-watermark", "kip-101", "kip-279", "fetch-epochs", "kip-320")
 PROPERTIES = ("strong-isr", "weak-isr", "leader-in-isr")
+BROKER_FAULTS = (
+    *("crash", "restart", "expire", "disconnect"),
+    *("lost-request", "lost-reply", "late-request"),
+)
+BROKER_PROPERTIES = ("leader-in-sync", "acting-controller", "live-leaders", "known-state")
+
+variant_option = click.option(
+    "--variant",
+    type=click.Choice(["kafka_08", "hardened"]),
+    default="kafka_08",
+    show_default=True,
+    help="The version of the brokers.",
+)
+most_states = click.option(
+    "--max-states", type=options.MANY, help="End the search after so many states."
+)
+most_seconds = click.option(
+    "--max-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="End the search after so many seconds.",
+)
 
 
 @click.command(
@@ -29,13 +50,7 @@ PROPERTIES = ("strong-isr", "weak-isr", "leader-in-isr")
         "watchkeeper explore-replicas --variant hardened --fault crash --fault reply",
     ),
 )
-@click.option(
-    "--variant",
-    type=click.Choice(["kafka_08", "hardened"]),
-    default="kafka_08",
-    show_default=True,
-    help="The version of replication.",
-)
+@variant_option
 @click.option(
     "--rule",
     type=click.Choice(RULES),
@@ -84,12 +99,8 @@ PROPERTIES = ("strong-isr", "weak-isr", "leader-in-isr")
     show_default=True,
     help="The number of changes of leader or ISR by the controller.",
 )
-@click.option("--max-states", type=options.MANY, help="End the search after so many states.")
-@click.option(
-    "--max-seconds",
-    type=click.FloatRange(0, min_open=True),
-    help="End the search after so many seconds.",
-)
+@most_states
+@most_seconds
 @click.option(
     "--max-memory",
     type=click.FloatRange(0, min_open=True),
@@ -144,6 +155,81 @@ def explore_replicas(
         from watchkeeper.api.tables import console
 
         replicas_search.report(searched, console(), files)
+    return searched.exit_code
+
+
+@click.command(
+    "explore-brokers",
+    epilog=example(
+        "watchkeeper explore-brokers --fault expire",
+        "watchkeeper explore-brokers --fault crash --property live-leaders",
+    ),
+)
+@variant_option
+@click.option(
+    "--fault",
+    "faults",
+    type=click.Choice(BROKER_FAULTS),
+    multiple=True,
+    help="A fault that may strike once, at any moment; several may be given.",
+)
+@click.option(
+    "--property",
+    "properties",
+    type=click.Choice(BROKER_PROPERTIES),
+    multiple=True,
+    help="A property that is searched for a violation; several may be given.  [default: all]",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 4),
+    default=2,
+    show_default=True,
+    help="The number of brokers.",
+)
+@most_states
+@most_seconds
+@options.out
+@options.as_json
+def explore_brokers(
+    variant: str,
+    faults: tuple[str, ...],
+    properties: tuple[str, ...],
+    brokers: int,
+    max_states: int | None,
+    max_seconds: float | None,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Search every interleaving of brokers that elect a controller.
+
+    The controller elects the leader of a partition whose replicas are all brokers. If a property
+    is violated, the shortest counterexample is printed, and written as a page.
+
+    \b
+    Exit codes: 0 holds within the bound; 1 violated; 2 a limit was reached, or the search was
+    interrupted; 4 usage or environment.
+    """
+    from watchkeeper.check import brokers as brokers_search
+
+    limits = {} if max_states is None else {"max_states": max_states}
+    with _Teller() as teller:
+        searched = brokers_search.explore_brokers(
+            variant,
+            tuple(fault.replace("-", "_") for fault in sorted(set(faults))),
+            brokers_search.properties_of(properties),
+            brokers,
+            tell=teller.tell,
+            max_seconds=max_seconds,
+            **limits,
+        )
+    files = brokers_search.write(searched, out)
+    if as_json:
+        print_json(brokers_search.to_json(searched, files))
+    else:
+        from watchkeeper.api.tables import console
+
+        brokers_search.report(searched, console(), files)
     return searched.exit_code
 
 
