@@ -77,6 +77,8 @@ def replication_findings_page(page: Callable[..., str], table: Table) -> str:
         _found(table),
         CLOSING,
         "## The nearest violations in `kafka_08`",
+        "The command at each writes it [as a page](how-to/explore-replicas.md): the replicas and "
+        "ZooKeeper after each step.",
         *_paths(),
     )
 
@@ -113,4 +115,10 @@ def _paths() -> Iterator[str]:
         result = _searched(KAFKA_08, TWO._replace(faults=faults))
         steps = result.counterexamples[PROPERTY]
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
-        yield f"**{name}**\n\n{numbered}"
+        yield f"**{name}** (`{_command(faults)}`)\n\n{numbered}"
+
+
+def _command(faults: frozenset[Fault]) -> str:
+    """Return the command that finds a violation."""
+    options = [f"--fault {fault.name.lower().replace('_', '-')}" for fault in faults]
+    return " ".join(("watchkeeper explore-replicas", *options))

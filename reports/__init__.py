@@ -8,7 +8,9 @@
                                   test in virtual time, who was in each section and when
   spacetime.html                  every request to ZooKeeper, and which watch notified whom
   connections.png                 who fetches from which broker at the end
-  leaders.png                     if brokers elect a controller: who leads each partition
+  leaders.png                     if brokers elect a controller: who leads each partition, with
+                                  which ISR, and what is committed
+  reassignment.png                if partitions were moved: each step of each move
   messages.png, messages.html     if brokers store messages: throughput, cache hits, bytes at
                                   risk, lag, latency
 
@@ -21,8 +23,9 @@
 Reading order: `facts/` derives from a trace what is shown (`spans` and `intervals` first: who
 fetched what, splits and gaps) and knows nothing of pictures. `figure/` has what all pictures
 share: a canvas, a page, colours, panels. Each picture then has its folder: `ownership/`,
-`spacetime/`, `connections/`, `leaders/`, `messages/`, `counterexample/`, `sweep/`, `analysis/`,
-with its layout, `png` (matplotlib) and `html` (with scripts and styles beside it).
+`spacetime/`, `connections/`, `leaders/`, `reassignment/`, `messages/`, `counterexample/`,
+`sweep/`, `analysis/`, with its layout, `png` (matplotlib) and `html` (with scripts and styles
+beside it).
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.facts.control_plane.reassignments import moves
 from watchkeeper.reports.messages.message_path import follows_messages
 
 WRITERS = {
@@ -41,6 +45,7 @@ WRITERS = {
     "write_spacetime_html": "watchkeeper.reports.spacetime.html",
     "write_connections_png": "watchkeeper.reports.connections.png",
     "write_leaders_png": "watchkeeper.reports.leaders.png",
+    "write_reassignment_png": "watchkeeper.reports.reassignment.png",
     "write_messages_png": "watchkeeper.reports.messages.png",
     "write_messages_html": "watchkeeper.reports.messages.html",
 }
@@ -59,6 +64,7 @@ __all__ = [
     "write_messages_png",
     "write_ownership_html",
     "write_ownership_png",
+    "write_reassignment_png",
     "write_spacetime_html",
 ]
 
@@ -69,6 +75,7 @@ if TYPE_CHECKING:
     from watchkeeper.reports.messages.png import write_messages_png
     from watchkeeper.reports.ownership.html import write_ownership_html
     from watchkeeper.reports.ownership.png import write_ownership_png
+    from watchkeeper.reports.reassignment.png import write_reassignment_png
     from watchkeeper.reports.spacetime.html import write_spacetime_html
 
 
@@ -94,6 +101,8 @@ def pictures_of(trace: Trace) -> list[str]:
 
 def _writers(trace: Trace) -> list[tuple[str, str]]:
     left_out = set() if follows_messages(trace) else {*OF_MESSAGES}
+    if not moves(trace):
+        left_out.add("write_reassignment_png")
     if not trace.has(EventKind.FAILOVER_COMPLETED):
         left_out.add("write_leaders_png")
     elif not trace.has(EventKind.FETCHING):

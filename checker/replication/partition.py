@@ -148,6 +148,15 @@ class Steps:
             if believes_to_lead(state, number):
                 yield from self._leader(state, number)
 
+    def takers(self, state: Partition, request: LeaderAndIsr) -> tuple[int, ...]:
+        """Return the replicas that may take a request that was sent."""
+        return tuple(
+            number
+            for number, replica in enumerate(state.replicas)
+            if request.epoch > replica.believes.epoch
+            and self._checked(state, replica, request) is not None
+        )
+
     # --- the controller ----------------------------------------------------------------
 
     def _controller(self, state: Partition) -> Iterator[Step]:

@@ -7,7 +7,8 @@ of requests are steps of the partition, and so are brokers that stand still.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from watchkeeper.checker.replication.partition import (
@@ -26,12 +27,17 @@ from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.variants import ReplicationVariant
 
 Holds = Callable[[Partition], bool]
+MembersOf = Callable[[Partition, int], Iterable[int]]
 UNLIMITED = Limits()
 
+MEMBERS: dict[str, MembersOf] = {
+    "strong ISR": lambda state, number: state.cell.isr,
+    "weak ISR": lambda state, number: state.replicas[number].believes.isr,
+}
+"""Property -> the replicas that have to have what a presumed leader has committed."""
 
-def _agree_below_high_watermark(
-    state: Partition, members_of: Callable[[Partition, int], Iterable[int]]
-) -> bool:
+
+def _agree_below_high_watermark(state: Partition, members_of: MembersOf) -> bool:
     """Whether members have what each presumed leader has below its high watermark."""
     for number, leader in enumerate(state.replicas):
         committed = leader.log[: leader.high_watermark]
@@ -43,23 +49,15 @@ def _agree_below_high_watermark(
     return True
 
 
-def _strong_isr(state: Partition) -> bool:
-    return _agree_below_high_watermark(state, lambda state, number: state.cell.isr)
-
-
-def _weak_isr(state: Partition) -> bool:
-    return _agree_below_high_watermark(
-        state, lambda state, number: state.replicas[number].believes.isr
-    )
-
-
 def _leader_in_isr(state: Partition) -> bool:
     return state.cell.leader in state.cell.isr | {NO_LEADER}
 
 
 PROPERTIES: dict[str, Holds] = {
-    "strong ISR": _strong_isr,
-    "weak ISR": _weak_isr,
+    **{
+        name: partial(_agree_below_high_watermark, members_of=members_of)
+        for name, members_of in MEMBERS.items()
+    },
     "leader in ISR": _leader_in_isr,
 }
 """Name -> property. *Strong ISR*: each member of the ISR in ZooKeeper has all that any presumed
@@ -79,6 +77,9 @@ class Result:
     """Why the search is not complete; empty where it is."""
     counterexamples: dict[str, tuple[str, ...]]
     """Violated property -> the sentences of a shortest path to its violation."""
+    paths: dict[str, tuple[Partition, ...]] = field(default_factory=dict)
+    """Violated property -> the states along that path, from the first one."""
+    seconds: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -149,14 +150,15 @@ def search(
     *,
     properties: Iterable[str] = tuple(PROPERTIES),
     limits: Limits = UNLIMITED,
+    tell: Tell | None = None,
 ) -> Result:
     """Search every state of a partition; find the nearest violation of each property.
 
     Each property has a search of its own, which ends at its first violation. The numbers are
-    those of the largest of them.
+    those of the largest of them. `tell` receives the progress.
     """
     chosen = {name: PROPERTIES[name] for name in properties}
-    return search_steps(Steps(variant, bounds), chosen, limits=limits)
+    return search_steps(Steps(variant, bounds), chosen, limits=limits, tell=tell)
 
 
 def search_steps(
@@ -172,6 +174,7 @@ def search_steps(
     Where it merges, it sees one state for each class of states with the same future.
     """
     counterexamples: dict[str, tuple[str, ...]] = {}
+    paths: dict[str, tuple[Partition, ...]] = {}
     largest: Searched | None = None
     for name, holds in properties.items():
         system = ReplicationSystem(steps, {name: holds}, merges=merges)
@@ -179,8 +182,10 @@ def search_steps(
         done = Search(system, options, tell=tell)
         searched = done.run()
         for violation in searched.violations:
-            path = [done.state(number)[1] for number in done.path(violation.state)]
-            counterexamples[name] = system.sentences(path)
+            numbers = [done.state(number)[1] for number in done.path(violation.state)]
+            counterexamples[name] = system.sentences(numbers)
+            if not merges:  # else the states are those of different runs
+                paths[name] = tuple(system.states[at] for at in numbers)
         if largest is None or searched.progress.states > largest.progress.states:
             largest = searched
     assert largest is not None, "a search without a property shows nothing"
@@ -193,6 +198,8 @@ def search_steps(
         progress.depth,
         largest.stopped,
         counterexamples,
+        paths,
+        progress.seconds,
     )
 
 
@@ -201,10 +208,11 @@ def sentences(steps: Steps, path: Iterable[Partition]) -> tuple[str, ...]:
 
     Raises ValueError where no step leads from one state to the next.
     """
-    return tuple(_step_between(steps, before, after).text for before, after in pairwise(path))
+    return tuple(step_between(steps, before, after).text for before, after in pairwise(path))
 
 
-def _step_between(steps: Steps, before: Partition, after: Partition) -> Step:
+def step_between(steps: Steps, before: Partition, after: Partition) -> Step:
+    """Return the step that leads from one state to the next; ValueError if none does."""
     for step in steps.of(before):
         if step.after == after:
             return step

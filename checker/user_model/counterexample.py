@@ -39,6 +39,7 @@ def counterexample_of(
             scheduled_step_of(system, hop),
             snapshots_of(system, hop.after),
             _owners(system, hop.after),
+            znodes=_znodes(system, hop.after),
         )
         for number, hop in enumerate([*taken, *stem, *hops], 1)
     )
@@ -55,6 +56,7 @@ def counterexample_of(
         first_owners=_owners(system, first),
         stem=steps[len(taken) : begins],
         cycle=steps[begins:],
+        first_znodes=_znodes(system, first),
     )
 
 
@@ -62,6 +64,16 @@ def _owners(system: UserSystem, state: State) -> dict[str, str]:
     """Every ephemeral with its owner."""
     znodes = system.view(system.key_of(state)).znodes
     return {path: znode.owner for path, znode in znodes.items() if znode.owner}
+
+
+def _znodes(system: UserSystem, state: State) -> dict[str, str]:
+    """Every persistent znode with data."""
+    znodes = system.view(system.key_of(state)).znodes
+    return {
+        path: znode.data.decode("utf-8", "replace")
+        for path, znode in znodes.items()
+        if znode.data and not znode.owner
+    }
 
 
 def lines_of(system: UserSystem, counterexample: Counterexample, end: State) -> Iterator[str]:

@@ -75,6 +75,8 @@ class CounterexampleStep:
     """Why the other processes could not move before it, a sentence each."""
     registry: dict[str, str] = field(default_factory=dict)
     """The controller, its epoch, and the leader and ISR of each partition, in words."""
+    znodes: dict[str, str] = field(default_factory=dict)
+    """Persistent znode -> its data, where there is some and the search shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Counterexample:
     """The steps from there into a cycle, for a violation of liveness."""
     cycle: tuple[CounterexampleStep, ...] = ()
     """The steps that then repeat for ever; after the last the state is that before the first."""
+    first_znodes: dict[str, str] = field(default_factory=dict)
 
     @property
     def all_steps(self) -> tuple[CounterexampleStep, ...]:

@@ -268,7 +268,9 @@ class Replicas:
                 for broker in said.replicas
                 if broker != self.me.broker_id
             }
-        await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr))
+        needs = self.me.min_in_sync
+        more = {"min_in_sync": needs} if needs > 1 else {}
+        await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr), **more)
         if not led_before:
             await self._note_log(replica)
         await self.raise_high_watermark(replica)

@@ -183,7 +183,10 @@ MEANINGS: dict[EventKind, str] = {
         "left"
     ),
     EventKind.CLUSTER_ID: "a broker that starts knows the id of its cluster",
-    EventKind.BECAME_LEADER: "a broker leads a partition from now on, as a controller says",
+    EventKind.BECAME_LEADER: (
+        "a broker leads a partition from now on, as a controller says; `min_in_sync` is the "
+        "broker's `min.insync.replicas` where it is greater than 1"
+    ),
     EventKind.BECAME_FOLLOWER: (
         "a broker follows the leader of a partition from now on; -1: there is none"
     ),

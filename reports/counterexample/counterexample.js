@@ -1,6 +1,5 @@
 // The page of a counterexample: the rows, the choice of a step, and the state after it.
 
-let chosen = 0;
 const rows = [];
 
 // Programs of a user claim znodes, not partitions.
@@ -67,6 +66,7 @@ function drawState(number) {
   drawStepDetails(step);
   make(state, "h3", {}, "Claims and fetches after it");
   drawOwners(step);
+  drawZnodes(step.znodes, number > 1 ? steps[number - 2].znodes : data.first_znodes);
   make(state, "h3", {}, "Processes after it");
   const before = snapshots[number - 1];
   data.lanes.forEach((node) => drawSnapshot(node, step.snapshots[node], before[node]));
@@ -143,6 +143,18 @@ function drawOwners(step) {
   });
 }
 
+function drawZnodes(now, before) {
+  const paths = Object.keys(now);
+  if (!paths.length) return;
+  make(state, "h3", {}, "Znodes with data after it");
+  const table = make(state, "table");
+  for (const path of paths) {
+    const line = make(table, "tr");
+    make(line, "td", {}, path);
+    make(make(line, "td", now[path] === before[path] ? {} : { class: "changed" }), "code", {}, now[path]);
+  }
+}
+
 function drawSnapshot(node, now, before) {
   const box = make(state, "div", { class: "snapshot", style: "border-left-color:" + colourOf(node) });
   make(box, "span", { class: "node" }, nameOf(node));
@@ -178,46 +190,7 @@ function show(number) {
   tip.hidden = true;
 }
 
-function choose(number) {
-  show(number);
-  location.replace("#step-" + chosen);
-}
-
-function fromHash() {
-  const found = /^#step-(\d+)$/.exec(location.hash);
-  const number = found ? Number(found[1]) : data.violation;
-  if (number !== chosen || !number) show(number);
-}
-
-function nextFault(direction) {
-  const at = steps.map((step, index) => [step.fault, index + 1]).filter(([fault]) => fault).map(([, number]) => number);
-  const next = direction > 0 ? at.find((number) => number > chosen) : at.findLast((number) => number < chosen);
-  if (next) choose(next);
-}
-
-const KEYS = {
-  ArrowDown: () => chosen + 1, ArrowRight: () => chosen + 1, j: () => chosen + 1,
-  ArrowUp: () => chosen - 1, ArrowLeft: () => chosen - 1, k: () => chosen - 1,
-  PageDown: () => chosen + 10, PageUp: () => chosen - 10, Home: () => 1, End: () => steps.length,
-};
-
-addEventListener("keydown", (event) => {
-  if (!KEYS[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
-  event.preventDefault();
-  choose(KEYS[event.key]());
-});
-addEventListener("hashchange", fromHash);
-
 // --- the page --------------------------------------------------------------------------------
-
-// Each step named in the heading becomes a link to it.
-for (const paragraph of document.querySelectorAll("header p")) {
-  const parts = paragraph.textContent.split(/\b(step \d+)\b/);
-  paragraph.replaceChildren(...parts.map((part, at) => {
-    const number = at % 2 ? Number(part.slice(5)) : 0;
-    return number && number <= steps.length ? make(null, "a", { href: "#step-" + number }, part) : part;
-  }));
-}
 
 stage.classList.add("counterexample");
 const path = make(stage, "div", { class: "path", tabindex: "0" });

@@ -59,7 +59,10 @@ def write_counterexample_html(
         ],
         banner="",
         styles=("counterexample/counterexample.css",),
-        scripts=("counterexample/counterexample-draw.js", "counterexample/counterexample.js"),
+        scripts=tuple(
+            f"counterexample/{name}.js"
+            for name in ("counterexample-draw", "steps", "counterexample")
+        ),
         data=page_data(counterexample, limit),
     )
     return write(folder / NAME, content)
@@ -103,6 +106,7 @@ def page_data(counterexample: Counterexample, limit: str = "") -> dict[str, Any]
         ],
         "steps": _steps(counterexample),
         "first": _snapshots(counterexample.first, number),
+        "first_znodes": counterexample.first_znodes,
         "violation": len(counterexample.steps),
         "cycle": [counterexample.cycle[0].number, counterexample.cycle[-1].number]
         if counterexample.cycle
@@ -161,10 +165,11 @@ def _columns_of(claim: Interval, columns: list[Column]) -> list[int]:
 def _steps(counterexample: Counterexample) -> list[dict[str, Any]]:
     number = {name: at for at, name in enumerate(counterexample.nodes)}
     found, before, owners = [], counterexample.first, counterexample.first_owners
+    znodes = counterexample.first_znodes
     for step in counterexample.all_steps:
-        changes = marks.changes(before, owners, step)
+        changes = marks.changes(before, owners, znodes, step)
         found.append({**_step(step, number), "changes": changes})
-        before, owners = step.snapshots, step.owners
+        before, owners, znodes = step.snapshots, step.owners, step.znodes
     return found
 
 
@@ -188,6 +193,7 @@ def _step(step: CounterexampleStep, number: dict[str, int]) -> dict[str, Any]:
         ],
         "snapshots": _snapshots(step.snapshots, number),
         "owners": step.owners,
+        "znodes": step.znodes,
         "disabled": list(step.disabled),
     }
 

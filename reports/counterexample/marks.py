@@ -53,13 +53,13 @@ def group_of(node: str) -> str:
 
 
 def consumers(counterexample: Counterexample) -> list[str]:
-    """Return the processes that may fetch, in natural order."""
-    names = (
+    """Return the processes that may fetch, in natural order; all of them if there is none."""
+    names = [
         name
         for name in counterexample.nodes
         if not name.startswith(NOT_CONSUMERS) and name != ADMINISTRATOR
-    )
-    return sorted(names, key=natural)
+    ]
+    return sorted(names or counterexample.nodes, key=natural)
 
 
 def lanes(counterexample: Counterexample) -> list[str]:
@@ -207,11 +207,15 @@ def _end(step: CounterexampleStep, node: str) -> str:
 
 
 def changes(
-    before: Mapping[str, ProcessSnapshot], owners: Mapping[str, str], after: CounterexampleStep
+    before: Mapping[str, ProcessSnapshot],
+    owners: Mapping[str, str],
+    znodes: Mapping[str, str],
+    after: CounterexampleStep,
 ) -> list[str]:
-    """Return a sentence for each change of fetching and claims that a step made.
+    """Return a sentence for each change of fetching, claims and data that a step made.
 
-    `before` and `owners` are the snapshots and the owners of the claims before the step.
+    `before`, `owners` and `znodes` are the snapshots, the owners of the claims and the data of
+    znodes before the step.
     """
     sentences = []
     for node, now in after.snapshots.items():
@@ -224,4 +228,8 @@ def changes(
         owner = after.owners.get(at)
         if owner != owners.get(at):
             sentences.append(f"{at}: {owner} claims" if owner else f"{at}: no claim any more")
+    for path in sorted({*znodes, *after.znodes}):
+        data = after.znodes.get(path)
+        if data != znodes.get(path):
+            sentences.append(f"{path}: no data any more" if data is None else f"{path}: {data}")
     return sentences

@@ -1,4 +1,4 @@
 """The picture of leaders: who leads each partition, with which ISR, under which controller.
 
-`png` draws it; what it shows is in `facts/leaders`.
+`png` draws it; what it shows is in `facts/control_plane`.
 """

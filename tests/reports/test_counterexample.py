@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.browser import needs_browser, rendered
 from tests.support.checker.clusters import searched, small
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.counterexample.disabled import disabled_actors
@@ -34,7 +32,6 @@ from watchkeeper.reports.counterexample.html import (
     write_counterexample_html,
 )
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 IDS = "/consumers/g/ids"
 EVENT = f"{IDS} children changed"
 
@@ -340,18 +337,7 @@ def test_nothing_in_a_counterexample_is_markup(tmp_path: Path) -> None:
 
 def opened(counterexample: Counterexample, folder: Path, where: str = "", then: str = "") -> str:
     """The page as a browser has rendered it, after it has run the script `then`."""
-    name = write_counterexample_html(counterexample, folder)
-    with (folder / name).open("a") as page:
-        page.write(f"<script>{then}</script>")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
-    flags += ["--disable-background-networking", f"--user-data-dir={folder}/browser"]
-    address = (folder / name).as_uri() + where
-    command = [BROWSER or "", *flags, "--virtual-time-budget=3000", "--dump-dom", address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    return unescape(done.stdout)
-
-
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+    return rendered(folder / write_counterexample_html(counterexample, folder), where, then)
 
 
 @needs_browser

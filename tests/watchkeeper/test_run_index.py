@@ -61,6 +61,7 @@ def ran(tmp_path: Path, *words: str, code: int = 0) -> Path:
         ("consumer-crash", "hardened", ["holds, as the scenario expects", "13 properties hold"]),
         ("gc-pause-zombie", "kafka_08", ["What needs a look", "single ownership"]),
         ("gc-pause-zombie", "hardened", ["known limit", "no client of ZooKeeper"]),
+        ("partition-moves", "kafka_08", ["how each partition moved to other brokers"]),
         ("rolling-restart", "hardened", ["Not exercised by this run", "leave broker/0"]),
     ],
 )

@@ -13,7 +13,6 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane.controllers import assignment_of
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property, counted
@@ -26,6 +25,7 @@ from watchkeeper.model.registry.payloads import (
     TopicConfig,
 )
 from watchkeeper.model.replication.requests import DELETED
+from watchkeeper.model.trace.assignments import assignment_of
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
 

@@ -24,8 +24,8 @@ from watchkeeper.model.registry.payloads import (
     TopicAssignment,
     TopicConfig,
 )
+from watchkeeper.model.trace.assignments import assignment_of
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.text import LONGEST_DATA
 from watchkeeper.model.trace.trace import Event
 
 ONE_CONTROLLER = Property(
@@ -309,16 +309,6 @@ class ClusterJudge:
         if state is None or own.allows_unclean(self.allows_unclean):
             return self.registry.replicas[partition]
         return state.isr
-
-
-def assignment_of(path: str, data: str) -> TopicAssignment | None:
-    """The assignment in a trace; None if it was cut, or is none."""
-    if len(data) >= LONGEST_DATA:
-        return None
-    try:
-        return TopicAssignment.decode(path, data.encode())
-    except BadPayload:
-        return None
 
 
 class ControlPlaneJudge:

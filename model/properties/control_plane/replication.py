@@ -12,7 +12,7 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane.controllers import DELETIONS, assignment_of
+from watchkeeper.model.properties.control_plane.controllers import DELETIONS
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
@@ -20,6 +20,7 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 from watchkeeper.model.replication.requests import ALL
+from watchkeeper.model.trace.assignments import assignment_of
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
 

@@ -2,5 +2,7 @@
 
 `command` is the command line. `check` searches a scenario within its bounds, `report` prints what
 the search finds, and `folder` writes the counterexample. `replay` follows a counterexample or a
-random schedule step by step, and `replay_file` reads it from a file.
+random schedule step by step, and `replay_file` reads it from a file. `replicas` and
+`brokers` search the replicas of one partition, and brokers that elect a controller;
+`control_plane_command` is their command line.
 """

@@ -13,6 +13,7 @@ import click
 
 from watchkeeper.analyze.command import analyze
 from watchkeeper.check.command import conform, explore, replay
+from watchkeeper.check.control_plane_command import explore_brokers, explore_replicas
 from watchkeeper.check.virtual_command import virtual
 from watchkeeper.cli.sections import SectionedGroup, usage_text
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, Stop, defect, report_stop
@@ -43,7 +44,7 @@ PROGRAM = "watchkeeper"
 SECTIONS = {
     "Run and check": (
         *(init, run, open_run, compare, report, export, diff),
-        *(explore, replay, conform),
+        *(explore, explore_replicas, explore_brokers, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema),
     ),

@@ -38,10 +38,10 @@ OTHER_FOLDER = "choose another with --out DIR"
 PICTURES = (
     *("ownership.png", "ownership.html", "spacetime.html", "connections.png"),
     *("messages.png", "messages.html"),
-    "leaders.png",
+    *("leaders.png", "reassignment.png"),
 )
-"""The figures and pages; those of messages only where brokers store them, and that of leaders
-only where brokers elect a controller."""
+"""The figures and pages; those of messages only where brokers store them, that of leaders only
+where brokers elect a controller, and that of reassignments only where partitions were moved."""
 
 
 def prepare(out: Path, run_id: str) -> Path:

@@ -24,14 +24,15 @@ ABOUT: Mapping[str, str] = {
     "spacetime.html": "every request, and which watch notified whom",
     "messages.html": "throughput, lag and latency of messages",
     "connections.png": "who fetches from which broker at the end",
-    "leaders.png": "who leads each partition",
+    "leaders.png": "who leads each partition, with which ISR, and what is committed",
+    "reassignment.png": "how each partition moved to other brokers",
     folder.VERDICT: "the verdict as JSON",
     folder.SCENARIO: "the scenario as it was run",
     folder.PROFILE: "the latencies of the run",
     folder.TRACE: "every event",
 }
 """File -> what it shows, in the order of the page."""
-PICTURES = ("ownership.png", "leaders.png", "messages.png")
+PICTURES = ("ownership.png", "leaders.png", "reassignment.png", "messages.png")
 STYLE = """\
 body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: #1f2328; background: #fff;
   font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }

@@ -10,6 +10,7 @@ from tests.support.live_zookeeper import lived
 from watchkeeper.api.result import Result
 from watchkeeper.model.properties.control_plane.replication import CAUGHT_UP, IN_ISR, KEPT
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.reports.facts.control_plane.reassignments import MoveStep, Outcome, moves
 
 pytestmark = pytest.mark.usefixtures("needs_zookeeper")
 
@@ -88,3 +89,9 @@ def test_a_partition_moves_and_a_topic_is_deleted() -> None:
     )
     assert result.judgement.violated() == []
     assert verdict_on(result, "requests are carried out") == "holds"
+    [move] = moves(result.trace)
+    assert (move.targets, move.outcome) == ((2,), Outcome.COMPLETE)
+    taken = {step for step in MoveStep if move.has(step)}
+    beginning = {MoveStep.REQUESTED, MoveStep.LED, MoveStep.LEFT}
+    assert taken == {*beginning, MoveStep.DELETED, MoveStep.SHRUNK, MoveStep.REMOVED}
+    assert move.until_us < 9_000_000

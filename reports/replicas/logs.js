@@ -1,0 +1,56 @@
+// The log of a replica as boxes: the number of each record, the colour of its epoch, and a bar at
+// the high watermark. A box with a red frame is a record that a member of the ISR lacks.
+
+const steps = data.steps;
+const states = data.states;
+const BOX = 26;
+const HIGH = 20;
+const LOG_WIDTH = Math.max(1, data.longest) * BOX + 16;
+
+function colourOf(epoch) {
+  return epoch === null || epoch < 0 ? "#d0d7de" : data.colours[epoch % data.colours.length];
+}
+
+// The offsets of a replica that break the property after a step: those that it lacks, or that the
+// leader has committed.
+function brokenOffsets(number, replica) {
+  if (number !== data.violation) return [];
+  const about = data.breaches.filter((breach) => breach.member !== null && (breach.member === replica || breach.leader === replica));
+  return about.map((breach) => breach.offset);
+}
+
+function isBroken(number, replica) {
+  return number === data.violation && data.breaches.some((breach) => breach.member === replica || (breach.member === null && breach.leader === replica));
+}
+
+function drawLog(parent, replica, broken) {
+  const svg = draw(parent, "svg", { width: LOG_WIDTH, height: HIGH + 8, class: "log" });
+  for (let offset = 0; offset < data.longest; offset++) {
+    const record = replica.log[offset];
+    const box = { x: 4 + offset * BOX, y: 4, width: BOX - 3, height: HIGH, rx: 2 };
+    const look = record ? { fill: colourOf(record[1]) } : { fill: "none", stroke: "#d0d7de", "stroke-dasharray": "2 2" };
+    const mark = draw(svg, "rect", { ...box, ...look });
+    if (record) draw(svg, "text", { x: box.x + (BOX - 3) / 2, y: 18, "text-anchor": "middle", class: "clear" }, String(record[0]));
+    if (broken.includes(offset)) draw(svg, "rect", { ...box, fill: "none", stroke: "#d8121b", "stroke-width": 2.5, class: "clear" });
+    describe(mark, () => ["offset " + offset, record ? `record ${record[0]}, appended in epoch ${record[1]}` : "no record", offset < replica.high_watermark ? "below the high watermark" : "at or above the high watermark"]);
+  }
+  const at = 2.5 + replica.high_watermark * BOX;
+  draw(svg, "line", { x1: at, x2: at, y1: 0, y2: HIGH + 8, stroke: "#1f2328", "stroke-width": 3 });
+}
+
+function named(numbers) {
+  return "{" + numbers.join(", ") + "}";
+}
+
+function roleOf(replica) {
+  const role = replica.role === "follows" ? "follows " + replica.follows : replica.role;
+  return replica.epoch === null ? role : role + ", epoch " + replica.epoch;
+}
+
+function leaderOf(request) {
+  return request.leader === null ? "no leader" : "leader " + request.leader;
+}
+
+function isChanged(number, part) {
+  return number > 0 && JSON.stringify(part(states[number])) !== JSON.stringify(part(states[number - 1]));
+}

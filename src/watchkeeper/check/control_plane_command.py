@@ -1,0 +1,247 @@
+"""The commands `explore-replicas` and `explore-brokers`: every order of steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.console import options
+from watchkeeper.console.exit import print_json
+from watchkeeper.console.options import example
+from watchkeeper.console.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from watchkeeper.checker.search.search import Progress
+
+EVERY_S = 1.0
+FAULTS = ("crash", "old-checkpoint", "power", "reply", "deposed", "unclean")
+RULES = ("high-watermark", "kip-101", "kip-279", "fetch-epochs", "kip-320")
+PROPERTIES = ("strong-isr", "weak-isr", "leader-in-isr")
+BROKER_FAULTS = (
+    *("crash", "restart", "expire", "disconnect"),
+    *("lost-request", "lost-reply", "late-request"),
+)
+BROKER_PROPERTIES = ("leader-in-sync", "acting-controller", "live-leaders", "known-state")
+
+variant_option = click.option(
+    "--variant",
+    type=click.Choice(["kafka_08", "hardened"]),
+    default="kafka_08",
+    show_default=True,
+    help="The version of the brokers.",
+)
+most_states = click.option(
+    "--max-states", type=options.MANY, help="End the search after so many states."
+)
+most_seconds = click.option(
+    "--max-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="End the search after so many seconds.",
+)
+
+
+@click.command(
+    "explore-replicas",
+    epilog=example(
+        "watchkeeper explore-replicas --fault crash",
+        "watchkeeper explore-replicas --replicas 3 --epochs 2 --rule kip-101",
+        "watchkeeper explore-replicas --variant hardened --fault crash --fault reply",
+    ),
+)
+@variant_option
+@click.option(
+    "--rule",
+    type=click.Choice(RULES),
+    help="How a follower cuts its log.  [default: that of the variant]",
+)
+@click.option(
+    "--fault",
+    "faults",
+    type=click.Choice(FAULTS),
+    multiple=True,
+    help="A fault that may strike once, at any moment; several may be given.",
+)
+@click.option(
+    "--property",
+    "violates",
+    type=click.Choice(PROPERTIES),
+    default=PROPERTIES[0],
+    show_default=True,
+    help="The property that is searched for a violation.",
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, 5),
+    default=2,
+    show_default=True,
+    help="The number of replicas.",
+)
+@click.option(
+    "--records",
+    type=options.MANY,
+    default=2,
+    show_default=True,
+    help="The number of records that producers send.",
+)
+@click.option(
+    "--log",
+    type=options.MANY,
+    default=2,
+    show_default=True,
+    help="The largest number of records in a log.",
+)
+@click.option(
+    "--epochs",
+    type=options.MANY,
+    default=3,
+    show_default=True,
+    help="The number of changes of leader or ISR by the controller.",
+)
+@most_states
+@most_seconds
+@click.option(
+    "--max-memory",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GIB",
+    help="End a search that uses so much memory.  [default: three quarters of the free]",
+)
+@options.out
+@options.as_json
+def explore_replicas(
+    variant: str,
+    rule: str | None,
+    faults: tuple[str, ...],
+    violates: str,
+    replicas: int,
+    records: int,
+    log: int,
+    epochs: int,
+    max_states: int | None,
+    max_seconds: float | None,
+    max_memory: float | None,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Search every order of steps of the replicas of one partition.
+
+    Controllers say who leads; replicas append, fetch, cut their logs, and change the ISR. If the
+    property is violated, a shortest path is printed, and written as a page that shows each
+    replica after each step.
+
+    \b
+    Exit codes: 0 holds within the bound; 1 violated; 2 a limit was reached, or the search was
+    interrupted; 4 usage or environment.
+    """
+    from watchkeeper.check import replicas as replicas_search
+    from watchkeeper.check.check import limits
+    from watchkeeper.checker.replication.partition import Bounds
+
+    with _Teller() as teller:
+        searched = replicas_search.explore_replicas(
+            variant,
+            rule,
+            Bounds(replicas, log, records, epochs),
+            tuple(sorted(set(faults))),
+            {word: name for name, word in replicas_search.PROPERTY_NAMES.items()}[violates],
+            limits=limits(max_states, max_seconds, max_memory),
+            tell=teller.tell,
+        )
+    files = replicas_search.write(searched, out)
+    if as_json:
+        print_json(replicas_search.to_json(searched, files))
+    else:
+        from watchkeeper.api.tables import console
+
+        replicas_search.report(searched, console(), files)
+    return searched.exit_code
+
+
+@click.command(
+    "explore-brokers",
+    epilog=example(
+        "watchkeeper explore-brokers --fault expire",
+        "watchkeeper explore-brokers --fault crash --property live-leaders",
+    ),
+)
+@variant_option
+@click.option(
+    "--fault",
+    "faults",
+    type=click.Choice(BROKER_FAULTS),
+    multiple=True,
+    help="A fault that may strike once, at any moment; several may be given.",
+)
+@click.option(
+    "--property",
+    "properties",
+    type=click.Choice(BROKER_PROPERTIES),
+    multiple=True,
+    help="A property that is searched for a violation; several may be given.  [default: all]",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 4),
+    default=2,
+    show_default=True,
+    help="The number of brokers.",
+)
+@most_states
+@most_seconds
+@options.out
+@options.as_json
+def explore_brokers(
+    variant: str,
+    faults: tuple[str, ...],
+    properties: tuple[str, ...],
+    brokers: int,
+    max_states: int | None,
+    max_seconds: float | None,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Search every interleaving of brokers that elect a controller.
+
+    The controller elects the leader of a partition whose replicas are all brokers. If a property
+    is violated, the shortest counterexample is printed, and written as a page.
+
+    \b
+    Exit codes: 0 holds within the bound; 1 violated; 2 a limit was reached, or the search was
+    interrupted; 4 usage or environment.
+    """
+    from watchkeeper.check import brokers as brokers_search
+
+    limits = {} if max_states is None else {"max_states": max_states}
+    with _Teller() as teller:
+        searched = brokers_search.explore_brokers(
+            variant,
+            tuple(fault.replace("-", "_") for fault in sorted(set(faults))),
+            brokers_search.properties_of(properties),
+            brokers,
+            tell=teller.tell,
+            max_seconds=max_seconds,
+            **limits,
+        )
+    files = brokers_search.write(searched, out)
+    if as_json:
+        print_json(brokers_search.to_json(searched, files))
+    else:
+        from watchkeeper.api.tables import console
+
+        brokers_search.report(searched, console(), files)
+    return searched.exit_code
+
+
+class _Teller(ProgressLine):
+    """The progress of a search on a terminal, once a second."""
+
+    def __init__(self) -> None:
+        super().__init__(after_s=EVERY_S, every_s=EVERY_S)
+
+    def tell(self, progress: Progress) -> None:
+        """Show the progress unless the last line is recent."""
+        if self.is_due:
+            from watchkeeper.check.report import progress_line
+
+            self.say(progress_line(progress))
