@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from watchkeeper import simulate
 from watchkeeper.cli.main import run_command
+from watchkeeper.model.properties.verdicts import seconds
 
 
 class Page(HTMLParser):
@@ -76,10 +78,20 @@ def test_the_page_says_what_the_report_says(
     for words in (*said, verdict["command"], verdict["fingerprint"]):
         assert words in text
     assert page.images
-    for place in (*page.links, *page.images):
-        assert (folder / place).is_file()
-    shown = {path.name for path in folder.iterdir()} - {"index.html"}
-    assert shown == {*page.links, *page.images}
+    places = {place.partition("#")[0] for place in (*page.links, *page.images)}
+    assert places == {path.name for path in folder.iterdir()} - {"index.html"}
+
+
+def test_the_page_says_why(tmp_path: Path) -> None:
+    """Below each failing property, with links to the moments in the page of events."""
+    folder = ran(tmp_path, "gc-pause-zombie", "--variant", "kafka_08")
+    page = Page((folder / "index.html").read_text())
+    result = simulate("gc-pause-zombie", variant="kafka_08")
+    for chain in result.why:
+        assert f"spacetime.html#seq={chain.seq}" in page.links
+        for line in chain.lines:
+            assert f"{seconds(line.t_us)}{line.text}" in page.text.replace("\n", "")
+            assert f"spacetime.html#seq={line.seq}" in page.links
 
 
 def test_names_cannot_become_markup(tmp_path: Path) -> None:

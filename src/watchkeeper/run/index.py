@@ -31,6 +31,7 @@ ABOUT: Mapping[str, str] = {
     folder.TRACE: "every event",
 }
 """File -> what it shows, in the order of the page."""
+SPACETIME = "spacetime.html"
 PICTURES = ("ownership.png", "leaders.png", "messages.png")
 STYLE = """\
 body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: #1f2328; background: #fff;
@@ -44,6 +45,7 @@ small, .soft { color: #59636e; font-weight: normal; }
 table { border-collapse: collapse; }
 td, th { padding: 3px 16px 3px 0; text-align: left; vertical-align: top; font-weight: normal; }
 th { color: #59636e; }
+.why { margin: 8px 0; } .why td:first-child { white-space: nowrap; }
 pre { padding: 10px 12px; overflow-x: auto; background: #f6f8fa; border-radius: 6px; }
 img { max-width: 100%; border: 1px solid #d0d7de; border-radius: 6px; }
 @media (max-width: 480px) { td, th { display: block; padding: 0; } tr { display: block;
@@ -113,8 +115,20 @@ def _rows(findings: Iterable[tuple[Mapping[str, Any], str]]) -> Iterator[str]:
     yield "<table>"
     for finding, style in findings:
         name, evidence = escape(finding["name"]), escape(finding["evidence"])
-        yield f'<tr><td class="{style}">{name}</td><td>{evidence}</td></tr>'
+        why = "".join(_chain(finding["why"])) if "why" in finding else ""
+        yield f'<tr><td class="{style}">{name}</td><td>{evidence}{why}</td></tr>'
     yield "</table>"
+
+
+def _chain(why: Mapping[str, Any]) -> Iterator[str]:
+    """What led to a violation: a row an event, whose moment is a link into the page of it."""
+    yield '<table class="why">'
+    for line in why["lines"]:
+        at = seconds(round(line["at_s"] * 1e6))
+        link = f'<a href="{SPACETIME}#seq={line["seq"]}">{at}</a>'
+        yield f"<tr><td>{link}</td><td>{escape(line['text'])}</td></tr>"
+    link = f'<a href="{SPACETIME}#seq={why["seq"]}">the moment itself</a>'
+    yield f"<tr><td></td><td>{link}</td></tr></table>"
 
 
 def _names(findings: Iterable[Mapping[str, Any]]) -> str:
