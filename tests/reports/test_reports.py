@@ -915,6 +915,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
         "counterexample.counterexample",
         "counterexample.step_kind",
         "delivery.",
+        "nemesis.world.OPERATOR",
         "properties.ownership",
         "properties.verdicts",
         "registry.paths",
