@@ -40,6 +40,7 @@ from watchkeeper.model.properties.quiescence import NEVER, RestOf, rests_of
 from watchkeeper.model.properties.verdicts import (
     Finding,
     Property,
+    Subject,
     Verdict,
     counted,
     overall,
@@ -296,7 +297,8 @@ def _never(unwanted: Sometimes, trace: Trace) -> Finding:
     if event is None:
         return Finding(claim, Verdict.HOLDS, "it did not happen")
     message = f"at {seconds(event.t_us)} it did, at {event.node}"
-    return Finding(claim, Verdict.VIOLATED, message, event.t_us, shape="it occurred")
+    about = Subject((event.node,))
+    return Finding(claim, Verdict.VIOLATED, message, event.t_us, shape="it occurred", about=about)
 
 
 def _missing_field(wanted: Sometimes, trace: Trace) -> str:

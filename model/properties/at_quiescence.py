@@ -9,7 +9,14 @@ from watchkeeper.model.group.variants import Unit
 from watchkeeper.model.plan.plan import ConsumerPlan, GroupPlan, Plan
 from watchkeeper.model.properties.history import History, NodeState
 from watchkeeper.model.properties.ownership import First
-from watchkeeper.model.properties.verdicts import Finding, Property, counted, seconds, unexercised
+from watchkeeper.model.properties.verdicts import (
+    Finding,
+    Property,
+    Subject,
+    counted,
+    seconds,
+    unexercised,
+)
 from watchkeeper.model.registry.subscription import Subscription
 from watchkeeper.model.registry.topic_filter import topic_filter
 
@@ -92,7 +99,7 @@ class CalmJudge:
     def _look_at_cover(
         self, history: History, group: GroupPlan, partitions: list[Partition]
     ) -> bool:
-        wrong = []
+        wrong, places = [], []
         without = False
         for partition in partitions:
             claim = (group.name, partition)
@@ -101,6 +108,7 @@ class CalmJudge:
                 owner = "" if fetchers else history.outlived_owner(claim)
                 held = f"; the session of {owner} claims it" if owner else ""
                 wrong.append(f"{partition} ({' and '.join(fetchers) or 'no member'}{held})")
+                places.append(partition)
                 without = without or not fetchers
         if wrong:
             outlived = [
@@ -108,6 +116,9 @@ class CalmJudge:
                 for member in (group.consumers if without else ())
                 if history.is_outlived(member.node)
             ]
+            present = history.fetchers.get((group.name, places[0]), {})
+            members = [one.node for one in group.consumers if history.is_member(one.node)]
+            nodes = tuple(present or members)
             which = "no member" if without else "several members"
             shape = f"{which} of a group at rest fetch{'es' if without else ''} a partition"
             self.cover.note(
@@ -118,6 +129,7 @@ class CalmJudge:
                 f"at rest at {seconds(history.now_us)}, {len(wrong)} of {len(partitions)} "
                 f"partitions were not fetched by exactly one member: {_some(wrong)}"
                 f"{_outlived(outlived)}",
+                Subject(nodes, group.name, tuple(places), places[0].topic),
             )
         return not wrong
 
@@ -143,6 +155,9 @@ class CalmJudge:
                 f"at rest at {seconds(history.now_us)}, "
                 f"{counted(len(shared), 'partition was', 'partitions were')} in the shares of "
                 f"several members: {_some(shared)}",
+                _about(
+                    history, next(nodes for nodes in owners.values() if len(nodes) > 1), topic
+                ),
             )
 
     def _look_at_views(self, history: History, takers: list[ConsumerPlan], topic: str) -> None:
@@ -155,6 +170,7 @@ class CalmJudge:
                 "members of a group at rest had different views",
                 f"at rest at {seconds(history.now_us)}, {_and(names)} had computed their shares "
                 f"of {topic} from different views",
+                _about(history, names, topic),
             )
 
     # --- balance -----------------------------------------------------------------------
@@ -182,6 +198,7 @@ class CalmJudge:
                 "two streams of a topic differ by more than one partition",
                 f"at rest at {seconds(history.now_us)}, {_stream(most)} had {counts[most]} "
                 f"partitions of {topic} and {_stream(least)} had {counts[least]}",
+                _about(history, [most[0], least[0]], topic),
             )
         if self.plan.cluster(group.cluster).layout == "0.7" and not deals_over_topics:
             self._look_at_connections(history, takers, topic, partitions)
@@ -210,6 +227,7 @@ class CalmJudge:
                 "the connections of a topic lie outside their bounds",
                 f"at rest at {seconds(history.now_us)}, {members} members held {len(pairs)} "
                 f"connections to {brokers} brokers of {topic}; expected {least} to {most}",
+                _about(history, sorted({member for member, _ in pairs}), topic),
             )
 
     # --- the end -----------------------------------------------------------------------
@@ -233,6 +251,11 @@ class CalmJudge:
             self.agreed.finding(AGREED, f"{times}, with one view among its members", self.rests),
             self.balance.finding(BALANCE, shares, self.rests),
         ]
+
+
+def _about(history: History, names: list[str], topic: str) -> Subject:
+    """The subject of a violation that is about the shares of some members."""
+    return Subject(tuple(names), history.node(names[0]).group, topic=topic)
 
 
 def streams_of(member: ConsumerPlan, topic: str) -> int:

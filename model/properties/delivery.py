@@ -18,7 +18,14 @@ from watchkeeper.model.delivery.ledger import Ledger, MessageRange, Messages
 from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
 from watchkeeper.model.plan.mirror_routes import Routes
 from watchkeeper.model.properties.ownership import First
-from watchkeeper.model.properties.verdicts import Finding, Property, Verdict, seconds, unexercised
+from watchkeeper.model.properties.verdicts import (
+    Finding,
+    Property,
+    Subject,
+    Verdict,
+    seconds,
+    unexercised,
+)
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
@@ -70,7 +77,21 @@ def judged(
             claim, Verdict.HOLDS, message, exercised=exercised, is_notable=any(counted)
         )
     shape = f"{' and '.join(compress(FATES, exceeded))}, beyond the guarantee"
-    return Finding(claim, Verdict.VIOLATED, message, exercised=exercised, shape=shape)
+    return Finding(
+        claim,
+        Verdict.VIOLATED,
+        message,
+        exercised=exercised,
+        shape=shape,
+        about=_about(account),
+    )
+
+
+def _about(account: DeliveryCounts) -> Subject:
+    """What is wrong is looked for where most messages were passed by or handed on again."""
+    shares = [share for share in account.shares if share.skipped or share.duplicated]
+    worst = max(shares, key=lambda share: (share.skipped, share.duplicated), default=None)
+    return Subject(group=account.group, partitions=() if worst is None else (worst.partition,))
 
 
 def _counted(account: DeliveryCounts) -> str:
@@ -246,6 +267,7 @@ class DeliveryJudge:
                 f"at {seconds(event.t_us)} {event.node} was handed message {new} of "
                 f"{message_range.producer} in {partition}, where message {latest - 1} had come "
                 "before",
+                Subject((event.node,), event.group, (partition,)),
             )
         self._latest[key] = max(latest, message_range.end)
 
@@ -277,6 +299,12 @@ class DeliveryJudge:
                 + ("a negative offset" if offset < 0 else "more than it was handed"),
                 f"at {seconds(event.t_us)} {event.detail['by']} committed {data} for "
                 f"{partition}, of which {group} had been handed {come}",
+                Subject(
+                    (event.detail["by"],),
+                    group,
+                    (partition,),
+                    paths=(paths.offset(group, partition),),
+                ),
             )
         self._ledger_of(group).commit(group, partition, max(offset, 0))
 

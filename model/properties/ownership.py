@@ -9,8 +9,10 @@ from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.properties.history import Claim, History
 from watchkeeper.model.properties.verdicts import (
+    NO_SUBJECT,
     Finding,
     Property,
+    Subject,
     Verdict,
     duration,
     seconds,
@@ -68,13 +70,15 @@ class First:
     shape: str = ""
     at_us: int = 0
     number: int = 0
+    about: Subject = NO_SUBJECT
 
-    def note(self, at_us: int, shape: str, evidence: str) -> None:
-        """Record a violation: its kind, and what shows it."""
+    def note(self, at_us: int, shape: str, evidence: str, about: Subject = NO_SUBJECT) -> None:
+        """Record a violation: its kind, what shows it, and what it is about."""
         if not self.number or at_us < self.at_us:
             self.at_us = at_us
             self.shape = shape
             self.evidence = evidence
+            self.about = about
         self.number += 1
 
     def finding(
@@ -94,6 +98,7 @@ class First:
             counts,
             exercised,
             self.shape,
+            about=self.about,
         )
 
 
@@ -164,6 +169,7 @@ class OwnershipJudge:
                 f"a process deletes {what} of another live session",
                 f"at {seconds(event.t_us)} {event.detail['by']} deleted {path}, an ephemeral of "
                 f"{history.holders.get(owner, 'another')}, whose session was alive",
+                Subject((event.detail["by"],), paths=(path,)),
             )
 
     def _look_at_offset(
@@ -175,9 +181,11 @@ class OwnershipJudge:
         before, offset = history.offsets.get(place), paths.offset_in(data)
         if before is not None and offset is not None:
             self.commits += 1
-            self._look_at_commit(event, place, before, offset)
+            self._look_at_commit(event, path, place, before, offset)
 
-    def _look_at_commit(self, event: Event, place: Claim, before: int, offset: int) -> None:
+    def _look_at_commit(
+        self, event: Event, path: str, place: Claim, before: int, offset: int
+    ) -> None:
         """Judge a commit over an earlier offset."""
         if offset >= before:
             return
@@ -189,6 +197,7 @@ class OwnershipJudge:
                 "a member commits a lower offset than the one before",
                 f"at {seconds(event.t_us)} {event.detail['by']} committed {offset} for "
                 f"{place[1]}, where {before} had been committed",
+                Subject((event.detail["by"],), place[0], (place[1],), paths=(path,)),
             )
 
     # --- after an event ----------------------------------------------------------------
@@ -242,6 +251,7 @@ class OwnershipJudge:
                     now_us,
                     f"a member fetches a partition whose claim belongs to {whose}",
                     _untruthful(now_us, history, claim, name),
+                    Subject((name,), claim[0], (claim[1],)),
                 )
 
     def _judge_together(
@@ -254,12 +264,14 @@ class OwnershipJudge:
                 now_us,
                 "several members with live sessions fetch one partition",
                 _together(now_us, claim[1], alive, "sessions are alive"),
+                Subject(tuple(alive), claim[0], (claim[1],)),
             )
         if self._is_new("strict", claim, len(running) > 1):
             self.strict.note(
                 now_us,
                 "several members whose processes run fetch one partition",
                 _together(now_us, claim[1], running, "processes run"),
+                Subject(tuple(running), claim[0], (claim[1],)),
             )
 
     def _is_new(self, what: str, claim: Claim, is_wrong: bool) -> bool:

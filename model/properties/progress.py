@@ -10,6 +10,7 @@ from watchkeeper.model.properties.quiescence import Rest, RestOf
 from watchkeeper.model.properties.verdicts import (
     Finding,
     Property,
+    Subject,
     Verdict,
     counted,
     duration,
@@ -237,6 +238,7 @@ class ProgressJudge:
                     f"{duration(bound)}{_outlived(tracker)}",
                     rest.begins_us,
                     shape="a group comes to rest later than the bound",
+                    about=Subject(tuple(one.node for one in tracker.group.consumers), name),
                 )
             if took > longest:
                 longest = took
@@ -275,6 +277,7 @@ class ProgressJudge:
             f"{_restless(tracker)}; the bound is {duration(bound)}",
             end_us,
             shape="a group does not come to rest before the run ends",
+            about=Subject(tuple(sorted(tracker.restless)), name),
         )
 
     def rest_after_us(self, tracker: RestOf, end_us: int) -> int | None:

@@ -17,7 +17,7 @@ from watchkeeper.model.delivery.interval_set import IntervalSet
 from watchkeeper.model.delivery.ledger import MessageRange
 from watchkeeper.model.properties.delivery import partition_of, ranges_of
 from watchkeeper.model.properties.ownership import First
-from watchkeeper.model.properties.verdicts import Finding, Property, duration, seconds
+from watchkeeper.model.properties.verdicts import Finding, Property, Subject, duration, seconds
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
@@ -191,6 +191,7 @@ class StarvationJudge:
                 f"from {seconds(now_us - lasted)} to {seconds(now_us)} {group} had a claim on "
                 f"{partition}, of which there was more to read, and stream {owned.stream} of "
                 f"{owned.owner or 'no member'} was handed nothing",
+                Subject((owned.owner,) if owned.owner else (), group, (partition,)),
             )
 
     def finding(self, end_us: int) -> Finding:
@@ -277,6 +278,7 @@ class PunctualityJudge:
                 f"message {first} of {message_range.producer} was accepted at "
                 f"{seconds(accepted_us)} and stored at {seconds(event.t_us)}, "
                 f"{duration(lasted)} later",
+                Subject((event.node,), partitions=(partition_of(event),)),
             )
 
     def finding(self) -> Finding:

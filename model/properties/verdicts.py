@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
 
+from watchkeeper.model.actor.effects import Partition
+
 
 class Verdict(Enum):
     """The verdict on a claim."""
@@ -58,6 +60,24 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What a violation is about: where its explanation begins to walk back through the trace."""
+
+    nodes: tuple[str, ...] = ()
+    """The processes."""
+    group: str = ""
+    partitions: tuple[Partition, ...] = ()
+    topic: str = ""
+    paths: tuple[str, ...] = ()
+    """The znodes on which the processes act."""
+    offset: int | None = None
+    """The offset in the first partition."""
+
+
+NO_SUBJECT = Subject()
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The verdict on one property in one run."""
 
@@ -75,6 +95,8 @@ class Finding:
     """The kind of violation or doubt: the evidence without names, numbers and moments."""
     is_notable: bool = False
     """Whether the evidence is worth a look though the property holds."""
+    about: Subject = NO_SUBJECT
+    """What a violation is about."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the value that commands print for it with `--json`."""

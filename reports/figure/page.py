@@ -7,6 +7,7 @@ shows as text. A content security policy in the page forbids it to load anything
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
@@ -34,7 +35,7 @@ DOCUMENT = """\
 """
 BODY = """\
 <header>
-<h1>{name} <small>{subtitle}</small></h1>
+{run}<h1>{name} <small>{subtitle}</small></h1>
 {lines}
 <nav id="controls"></nav>
 <div id="legend"></div>
@@ -46,6 +47,9 @@ BODY = """\
 <script type="application/json" id="data">{data}</script>
 <script>
 {script}</script>"""
+RUN = "<!-- run --><!-- end of run -->\n"
+"""Where a page says which run it belongs to, what came of it, and where its other pages are."""
+_RUN = re.compile(r"<!-- run -->.*?<!-- end of run -->\n", re.DOTALL)
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _IN_SCRIPTS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -67,6 +71,7 @@ def page(
     scripts draw `data`.
     """
     body = BODY.format(
+        run=RUN,
         name=escape(title),
         subtitle=escape(subtitle),
         lines="\n".join(_paragraphs(lines, banner)),
@@ -76,6 +81,12 @@ def page(
     style = "\n".join(_resource(name) for name in ("figure/page.css", *styles))
     whole_title = f"{title}, {subtitle}: {what}"
     return document(title=whole_title, policy=POLICY, style=style, body=body).encode()
+
+
+def with_run(text: str, markup: str) -> str:
+    """Return a page with the given markup about its run, in place of an earlier one."""
+    run = f"<!-- run -->{markup}<!-- end of run -->\n"
+    return _RUN.sub(lambda _: run, text, count=1)
 
 
 def document(*, title: str, policy: str, style: str, body: str) -> str:

@@ -916,6 +916,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
         "counterexample.replicas",
         "counterexample.step_kind",
         "delivery.",
+        "nemesis.world.OPERATOR",
         "properties.ownership",
         "properties.verdicts",
         "registry.paths",

@@ -67,7 +67,7 @@ def test_a_run_is_judged_again_from_any_folder(
 
     assert run.why_no_plan == ""
     assert run.plan == from_text("mine.yaml", TEXT).plan()
-    [home] = (tmp_path / "here" / "runs").iterdir()
+    home = (tmp_path / "here" / "runs" / "latest").resolve()
     again = judge(run.plan, read_trace(home), ())
     recorded = json.loads((home / "verdict.json").read_text())["properties"]
     judged_again = {finding.claim.name: finding.evidence for finding in again.findings}
@@ -81,7 +81,7 @@ def simulated_again(run: Run, out: Path) -> str:
     words = shlex.split(run.command)
     assert words[:2] == ["watchkeeper", "run"]
     run_command([*words[1:], "--no-pictures", "--out", str(out)])
-    [verdict] = out.glob("*/verdict.json")
+    verdict = out / "latest" / "verdict.json"
     fingerprint: str = json.loads(verdict.read_text())["fingerprint"]
     return fingerprint
 
@@ -96,7 +96,7 @@ def test_its_command_gives_the_same_run_from_any_folder(
 
     [run] = found_in(tmp_path, "runs").runs
 
-    [home] = (tmp_path / "here" / "runs").iterdir()
+    home = (tmp_path / "here" / "runs" / "latest").resolve()
     assert (home / PROFILE).read_text() == LATENCIES
     assert profile_of(home / PROFILE).digest == run.header.profile
     assert simulated_again(run, tmp_path / "again") == run.fingerprint
@@ -139,7 +139,7 @@ def test_a_trace_without_its_scenario_says_so(
 ) -> None:
     """Only what needs no plan can be computed then."""
     command("run", "mine.yaml", "--no-pictures")
-    [home] = (tmp_path / "here" / "runs").iterdir()
+    home = (tmp_path / "here" / "runs" / "latest").resolve()
     (home / SCENARIO).unlink()
 
     [run] = found_in(tmp_path, "runs").runs

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from watchkeeper import simulate
+from watchkeeper.analyze.runs import gathered
 from watchkeeper.cli.main import run_command
+from watchkeeper.model.properties.verdicts import seconds
+from watchkeeper.run.run import first_page
 
 
 class Page(HTMLParser):
@@ -51,8 +55,7 @@ class Page(HTMLParser):
 def ran(tmp_path: Path, *words: str, code: int = 0) -> Path:
     """Run a scenario, and return its folder."""
     assert run_command(["run", *words, "--out", str(tmp_path)]) == code
-    [folder] = tmp_path.iterdir()
-    return folder
+    return (tmp_path / "latest").resolve()
 
 
 @pytest.mark.parametrize(
@@ -77,10 +80,20 @@ def test_the_page_says_what_the_report_says(
     for words in (*said, verdict["command"], verdict["fingerprint"]):
         assert words in text
     assert page.images
-    for place in (*page.links, *page.images):
-        assert (folder / place).is_file()
-    shown = {path.name for path in folder.iterdir()} - {"index.html"}
-    assert shown == {*page.links, *page.images}
+    places = {place.partition("#")[0] for place in (*page.links, *page.images)}
+    assert places == {path.name for path in folder.iterdir()} - {"index.html"}
+
+
+def test_the_page_says_why(tmp_path: Path) -> None:
+    """Below each failing property, with links to the moments in the page of events."""
+    folder = ran(tmp_path, "gc-pause-zombie", "--variant", "kafka_08")
+    page = Page((folder / "index.html").read_text())
+    result = simulate("gc-pause-zombie", variant="kafka_08")
+    for chain in result.why:
+        assert f"spacetime.html#seq={chain.seq}" in page.links
+        for line in chain.lines:
+            assert f"{seconds(line.t_us)}{line.text}" in page.text.replace("\n", "")
+            assert f"spacetime.html#seq={line.seq}" in page.links
 
 
 def test_names_cannot_become_markup(tmp_path: Path) -> None:
@@ -121,6 +134,39 @@ def test_open_opens_the_last_run(
     ]
     assert "runs/steady-join-hardened-sim-0/index.html\n" in capsys.readouterr().out
     Page(Path("runs/steady-join-hardened-sim-0/index.html").read_text())
+
+
+def test_every_page_says_its_run(tmp_path: Path) -> None:
+    """The verdict, the command, and the way to the first page and to the others; once."""
+    folder = ran(tmp_path, "consumer-crash")
+    assert run_command(["report", str(folder)]) == 0
+    pages = {"ownership.html", "spacetime.html"}
+    for name in pages:
+        text = (folder / name).read_text()
+        head = text[: text.index("</header>")]
+        assert set(re.findall('href="([^"]+)"', head)) == {"index.html", *pages - {name}}
+        assert ">holds</span>" in head
+        assert "watchkeeper run consumer-crash --variant hardened --seed 0" in head
+        assert text.count("<!-- run -->") == head.count("<!-- run -->") == 1
+
+
+def test_latest_leads_to_the_run_that_ended_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no run of its own, and nothing that the user has put there is replaced."""
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["run", "steady-join", "--no-pictures"]) == 0
+    assert run_command(["run", "consumer-crash", "--no-pictures"]) == 0
+    link = Path("runs/latest")
+    assert link.readlink() == Path("consumer-crash-hardened-sim-0")
+    assert first_page(link) == link / "index.html"
+    assert first_page(Path("runs")).parent.name == "consumer-crash-hardened-sim-0"
+    assert len(gathered((Path("runs"),)).runs) == 2
+
+    link.unlink()
+    link.mkdir()
+    assert run_command(["run", "steady-join", "--no-pictures"]) == 0
+    assert not link.is_symlink()
 
 
 def test_open_says_what_is_missing(

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from watchkeeper import simulate
-from watchkeeper.api.synopsis import WORDS, synopsis
+from watchkeeper.api.synopsis import synopsis
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.why.fault_words import WORDS
 from watchkeeper.scenarios import shipped
 
 SENTENCES = [

@@ -15,7 +15,7 @@ from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.verdicts import Finding, Property, counted
+from watchkeeper.model.properties.verdicts import Finding, Property, Subject, counted
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import (
@@ -300,7 +300,8 @@ class BrokersJudge:
             text = (
                 f"the high watermark of {partition} at {event.node} falls from {before} to {mark}"
             )
-            self.evidence.violate(RISING, event.t_us, "a high watermark that falls", text)
+            about = _about(event.node, partition)
+            self.evidence.violate(RISING, event.t_us, "a high watermark that falls", text, about)
 
     def _shut_down(self, event: Event) -> None:
         name = self.cluster_of.get(event.node)
@@ -326,7 +327,10 @@ class BrokersJudge:
                     else f"broker {lost[0]} could not follow: it was never told where"
                 )
                 text = f"{event.node} leaves and leads {partition}, which {why}"
-                self.evidence.violate(HANDED_OVER, event.t_us, "a leader that leaves", text)
+                about = _about(event.node, partition)
+                self.evidence.violate(
+                    HANDED_OVER, event.t_us, "a leader that leaves", text, about
+                )
 
     def _cluster_id(self, event: Event) -> None:
         name = self.cluster_of.get(event.node)
@@ -340,7 +344,8 @@ class BrokersJudge:
                 f"{event.node} reads the id {found!r}, and {registry.cluster_id!r} was read "
                 "first; an id has 22 characters and never changes"
             )
-            self.evidence.violate(ONE_ID, event.t_us, "another cluster id", text)
+            about = Subject((event.node,), paths=(paths.CLUSTER_ID,))
+            self.evidence.violate(ONE_ID, event.t_us, "another cluster id", text, about)
 
     # --- at the end --------------------------------------------------------------------
 
@@ -367,7 +372,8 @@ class BrokersJudge:
             self.evidence.exercise(NOTHING_LEFT)
             if partition in known.logs:
                 text = f"{node} has the log of {partition}, which is not assigned to it"
-                self.evidence.violate(NOTHING_LEFT, end_us, "a log that is left", text)
+                about = _about(node, partition)
+                self.evidence.violate(NOTHING_LEFT, end_us, "a log that is left", text, about)
 
     def _judge_metadata(
         self, registry: Registry, node: str, known: Knowledge, end_us: int
@@ -384,7 +390,8 @@ class BrokersJudge:
                 f"{node} knows {_in_words(told)} of {partition}, the registry has "
                 f"{_in_words(leads)}"
             )
-            self.evidence.violate(METADATA, end_us, "metadata that differs", text)
+            about = _about(node, partition)
+            self.evidence.violate(METADATA, end_us, "metadata that differs", text, about)
             return
 
     def _judge_leads(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
@@ -398,7 +405,9 @@ class BrokersJudge:
                     f"{node} {_leading(partition, leads.get(partition))}, and the registry has "
                     f"{_in_words(state.leader)} in epoch {state.leader_epoch}"
                 )
-                self.evidence.violate(LEADERS_LEAD, end_us, "a leader that does not lead", text)
+                about = _about(node, partition)
+                shape = "a leader that does not lead"
+                self.evidence.violate(LEADERS_LEAD, end_us, shape, text, about)
 
     def _judge_settings(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
         topics = registry.topics()
@@ -417,11 +426,19 @@ class BrokersJudge:
                     f"{node} follows {_settings_in_words(follows)} for {topic}, the registry has "
                     f"{_settings_in_words(wanted)}"
                 )
-                self.evidence.violate(SETTINGS, end_us, "settings that differ", text)
+                znodes = (paths.topic_config(topic), paths.CONFIG_CHANGES)
+                about = Subject((node,), topic=topic, paths=znodes)
+                self.evidence.violate(SETTINGS, end_us, "settings that differ", text, about)
 
     def findings(self) -> Iterator[Finding]:
         """The finding on each property."""
         return self.evidence.findings()
+
+
+def _about(node: str, partition: Partition) -> Subject:
+    """What a violation is about: a broker, and a partition with its state."""
+    znodes = (paths.partition_state(partition), paths.topic(partition.topic))
+    return Subject((node,), partitions=(partition,), topic=partition.topic, paths=znodes)
 
 
 def _decoded(decode: Callable[[str, bytes | None], Any], path: str, data: str) -> Any:

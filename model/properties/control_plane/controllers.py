@@ -14,7 +14,7 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_rests
-from watchkeeper.model.properties.verdicts import Finding, Property
+from watchkeeper.model.properties.verdicts import Finding, Property, Subject
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import (
@@ -155,7 +155,8 @@ class ClusterJudge:
             self.evidence.exercise(EPOCHS)
             if epoch < before:
                 text = f"{writer} wrote the controller epoch {epoch} over {before}"
-                self.evidence.violate(EPOCHS, at_us, "the controller epoch fell", text)
+                about = Subject((writer,), paths=(path, paths.CONTROLLER))
+                self.evidence.violate(EPOCHS, at_us, "the controller epoch fell", text, about)
         self.registry.epoch = epoch
         self.registry.raised_by[epoch] = writer
 
@@ -194,6 +195,7 @@ class ClusterJudge:
                 "a state with the epoch of another controller",
                 f"{writer} signed the state of {partition} with epoch {signed}, which {raised} "
                 "has raised",
+                _about(partition, writer),
             )
         if present > 1:
             self.evidence.exercise(DEPOSED)
@@ -204,6 +206,7 @@ class ClusterJudge:
                 "a deposed controller wrote a state",
                 f"{writer} wrote the state of {partition} in epoch {signed}, when the epoch was "
                 f"{present}",
+                _about(partition, writer),
             )
 
     def _judge_epochs(
@@ -220,6 +223,7 @@ class ClusterJudge:
                 "the controller epoch of a state fell",
                 f"{writer} wrote the state of {partition} with controller epoch "
                 f"{state.controller_epoch} over {before.controller_epoch}",
+                _about(partition, writer),
             )
         if state.leader_epoch <= before.leader_epoch:
             self.evidence.violate(
@@ -228,6 +232,7 @@ class ClusterJudge:
                 "a leader epoch was not raised",
                 f"{writer} wrote the state of {partition} with leader epoch "
                 f"{state.leader_epoch} over {before.leader_epoch}",
+                _about(partition, writer),
             )
 
     def _judge_isr(self, partition: Partition, state: PartitionState, at_us: int) -> None:
@@ -246,7 +251,7 @@ class ClusterJudge:
         ):
             if is_wrong:
                 text = f"{partition} has the leader {state.leader} and the ISR {list(state.isr)}"
-                self.evidence.violate(IN_SYNC, at_us, shape, text)
+                self.evidence.violate(IN_SYNC, at_us, shape, text, _about(partition))
 
     # --- assignments -------------------------------------------------------------------
 
@@ -284,7 +289,9 @@ class ClusterJudge:
         if registry.controller not in registry.acting:
             named = registry.controller or "no broker"
             text = f"/controller names {named}, which does not act as the controller"
-            self.evidence.violate(ACTING, at_us, "no controller acts", text)
+            nodes = (registry.controller,) if registry.controller else ()
+            about = Subject(nodes, paths=(paths.CONTROLLER, paths.CONTROLLER_EPOCH))
+            self.evidence.violate(ACTING, at_us, "no controller acts", text, about)
         for partition in sorted(registry.replicas):
             if partition.topic not in registry.deletions:
                 self._judge_leader(partition, at_us)
@@ -298,10 +305,12 @@ class ClusterJudge:
         self.evidence.exercise(LED)
         if state is None:
             text = f"{partition} has no state, and {able} may lead it"
-            self.evidence.violate(LED, at_us, "a partition without a state", text)
+            shape = "a partition without a state"
+            self.evidence.violate(LED, at_us, shape, text, _about(partition))
         elif state.leader not in live:
             text = f"{partition} has the leader {state.leader}, and {able} may lead it"
-            self.evidence.violate(LED, at_us, "a partition without a live leader", text)
+            shape = "a partition without a live leader"
+            self.evidence.violate(LED, at_us, shape, text, _about(partition))
 
     def _able(self, partition: Partition, state: PartitionState | None) -> tuple[int, ...]:
         """The replicas that may lead a partition if they are alive."""
@@ -309,6 +318,17 @@ class ClusterJudge:
         if state is None or own.allows_unclean(self.allows_unclean):
             return self.registry.replicas[partition]
         return state.isr
+
+
+def _about(partition: Partition, *writers: str) -> Subject:
+    """What a violation is about: who wrote, the state, and what makes a controller."""
+    state = paths.partition_state(partition)
+    return Subject(
+        writers,
+        partitions=(partition,),
+        topic=partition.topic,
+        paths=(state, paths.CONTROLLER, paths.CONTROLLER_EPOCH),
+    )
 
 
 class ControlPlaneJudge:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from watchkeeper.model.properties.ownership import First
-from watchkeeper.model.properties.verdicts import Finding, Property, counted
+from watchkeeper.model.properties.verdicts import NO_SUBJECT, Finding, Property, Subject, counted
 
 
 class Evidence:
@@ -25,9 +25,16 @@ class Evidence:
         """Add what was counted beside a property that may hold all the same."""
         self._measured[claim.name] = text
 
-    def violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
+    def violate(
+        self,
+        claim: Property,
+        at_us: int,
+        shape: str,
+        text: str,
+        about: Subject = NO_SUBJECT,
+    ) -> None:
         """Note a violation."""
-        self._first[claim.name].note(at_us, shape, text)
+        self._first[claim.name].note(at_us, shape, text, about)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the finding on each property."""

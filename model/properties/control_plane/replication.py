@@ -15,7 +15,7 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.controllers import DELETIONS
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.verdicts import Finding, Property
+from watchkeeper.model.properties.verdicts import Finding, Property, Subject
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
@@ -308,7 +308,8 @@ class ReplicationJudge:
             f"{event.node} is handed message {number} at offset {offset} of {known.partition}, "
             f"where {there} committed"
         )
-        self.evidence.violate(READ, event.t_us, "a message that is not committed", text)
+        about = _about(known, event.node, offset=offset)
+        self.evidence.violate(READ, event.t_us, "a message that is not committed", text, about)
 
     def _judge_leader(self, known: PartitionHistory, event: Event) -> None:
         self.evidence.exercise(ONE_LEADER)
@@ -319,7 +320,8 @@ class ReplicationJudge:
                 f"{other} and {event.node} have both taken messages for {known.partition} in "
                 f"leader epoch {epoch}"
             )
-            self.evidence.violate(ONE_LEADER, event.t_us, "two leaders in an epoch", text)
+            about = _about(known, other, event.node)
+            self.evidence.violate(ONE_LEADER, event.t_us, "two leaders in an epoch", text, about)
 
     def _committed(self, event: Event) -> None:
         known = self._of(event)
@@ -347,7 +349,10 @@ class ReplicationJudge:
                 f"of {known.partition}, where message {known.committed[at][1]} of epoch "
                 f"{known.committed[at][0]} was committed"
             )
-            self.evidence.violate(UNCHANGED, event.t_us, "another message at an offset", text)
+            about = _about(known, event.node, offset=at)
+            self.evidence.violate(
+                UNCHANGED, event.t_us, "another message at an offset", text, about
+            )
 
     def _judge_members(self, known: PartitionHistory, at_us: int, first: int) -> None:
         """Judge what the members of the ISR have, from an offset on."""
@@ -364,7 +369,10 @@ class ReplicationJudge:
                 f"broker {broker} is in the ISR of {known.partition} without the committed "
                 f"message {known.committed[min(at, len(known.committed) - 1)][1]} at offset {at}"
             )
-            self.evidence.violate(IN_ISR, at_us, "a member without a committed message", text)
+            node = self.nodes.get((known.cluster, broker), "")
+            about = _about(known, node, offset=at)
+            shape = "a member without a committed message"
+            self.evidence.violate(IN_ISR, at_us, shape, text, about)
 
     def _became_leader(self, event: Event) -> None:
         known = self._of(event)
@@ -390,7 +398,8 @@ class ReplicationJudge:
                     f"{node} leads {known.partition} with {there} at offset {offset}, where "
                     f"message {number} was confirmed"
                 )
-                self.evidence.violate(KEPT, at_us, "a confirmed message is lost", text)
+                about = _about(known, node, offset=offset)
+                self.evidence.violate(KEPT, at_us, "a confirmed message is lost", text, about)
                 return
 
     # --- at the end --------------------------------------------------------------------
@@ -409,7 +418,8 @@ class ReplicationJudge:
             self.evidence.exercise(CARRIED_OUT)
             if path in self.left:
                 text = f"{path} is still there, and every broker is alive"
-                self.evidence.violate(CARRIED_OUT, end_us, "a request that is left", text)
+                about = Subject(paths=(path,))
+                self.evidence.violate(CARRIED_OUT, end_us, "a request that is left", text, about)
 
     def _judge_end(self, known: PartitionHistory, end_us: int) -> None:
         leader = self.nodes.get((known.cluster, known.leader), "")
@@ -425,15 +435,28 @@ class ReplicationJudge:
             if broker not in known.isr:
                 text = f"{node} is alive and not in the ISR of {known.partition}"
                 self.evidence.violate(
-                    CAUGHT_UP, end_us, "a live replica outside of the ISR", text
+                    CAUGHT_UP,
+                    end_us,
+                    "a live replica outside of the ISR",
+                    text,
+                    _about(known, node),
                 )
             elif known.logs.get(node, []) != log:
                 text = f"{node} does not have of {known.partition} what {leader} has"
-                self.evidence.violate(CAUGHT_UP, end_us, "a live replica that is behind", text)
+                about = _about(known, node, leader)
+                shape = "a live replica that is behind"
+                self.evidence.violate(CAUGHT_UP, end_us, shape, text, about)
 
     def findings(self) -> Iterator[Finding]:
         """The finding on each property."""
         return self.evidence.findings()
+
+
+def _about(known: PartitionHistory, *nodes: str, offset: int | None = None) -> Subject:
+    """What a violation is about: brokers, the partition, and an offset in it."""
+    where = known.partition
+    state = paths.partition_state(where)
+    return Subject(nodes, partitions=(where,), paths=(state,), offset=offset)
 
 
 def _first_difference(expected: Sequence[Any], found: Sequence[Any]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from io import StringIO
 from typing import Any
 
@@ -44,6 +44,7 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.reports.figure.title import WORLDS
 from watchkeeper.reports.messages.message_path import follows_messages, message_path, numbers
+from watchkeeper.reports.why.chain import Chain, chains
 from watchkeeper.scenarios import Scenario
 from watchkeeper.scenarios.schema.schema import Expectation, ViolatedModel
 from watchkeeper.scenarios.text.units import duration_text
@@ -74,6 +75,8 @@ class Result:
     """The latencies of the simulation; None for the default ones."""
     zookeeper: str = ""
     """Which ZooKeeper a live run has used, in words."""
+    _computed: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What was computed from the trace: it is computed at its first use, and once."""
 
     @property
     def verdict(self) -> Verdict:
@@ -94,6 +97,14 @@ class Result:
     def violated(self) -> list[str]:
         """The names of the properties that are violated."""
         return self.judgement.violated()
+
+    @property
+    def why(self) -> tuple[Chain, ...]:
+        """For each violated property the events of the trace that led there, in their order."""
+        if "why" not in self._computed:
+            self._computed["why"] = chains(self.trace, self.findings)
+        found: tuple[Chain, ...] = self._computed["why"]
+        return found
 
     @property
     def fingerprint(self) -> str:
@@ -177,6 +188,7 @@ class Result:
     def to_json(self, files: list[str] | None = None) -> dict[str, Any]:
         """Return the value that `watchkeeper run --json` prints."""
         wanted = self.expectation
+        why = {chain.property: {"why": chain.to_json()} for chain in self.why}
         return {
             "scenario": self.scenario.name,
             "variant": self.plan.variant,
@@ -186,7 +198,9 @@ class Result:
             **({"profile": self.profile.to_json()} if self.profile else {}),
             **({"zookeeper": self.zookeeper} if self.zookeeper else {}),
             "verdict": self.verdict.value,
-            "properties": [finding.to_json() for finding in self.findings],
+            "properties": [
+                finding.to_json() | why.get(finding.claim.name, {}) for finding in self.findings
+            ],
             "signatures": list(signatures_of(self.findings)),
             "expected": wanted.model_dump() if isinstance(wanted, ViolatedModel) else wanted,
             "met": self.met,
@@ -264,6 +278,8 @@ def report(
     to.print()
     _report_findings(result, to, shows_all=shows_all)
     to.print()
+    for chain in result.why if shows_all else _first_cause(result):
+        _report_chain(chain, to, files or [])
     if result.effects:
         show_table(_fault_table(result.effects), to)
         for message in _emulated(result):
@@ -279,6 +295,15 @@ def report(
     if figures:
         show_table(_figures_table(figures), to)
         to.print()
+    _report_end(result, to)
+    if files:
+        to.print(Text.assemble(("files     ", "dim"), files[0]), soft_wrap=True)
+        for name in files[1:]:
+            to.print(f"{' ' * 10}{name}", soft_wrap=True)
+
+
+def _report_end(result: Result, to: Console) -> None:
+    """Print warnings, and what is needed to run it again."""
     for warning in result.warnings:
         to.print(Text.assemble(("warning   ", "yellow"), str(warning)), soft_wrap=True)
     for failing in _failing(result):
@@ -292,10 +317,6 @@ def report(
     repeated = ", the same in a second run" if result.is_repeated else ""
     message = f"sha256 {result.fingerprint}{repeated}"
     to.print(Text.assemble(("trace     ", "dim"), message), soft_wrap=True)
-    if files:
-        to.print(Text.assemble(("files     ", "dim"), files[0]), soft_wrap=True)
-        for name in files[1:]:
-            to.print(f"{' ' * 10}{name}", soft_wrap=True)
 
 
 def _report_findings(result: Result, to: Console, *, shows_all: bool) -> None:
@@ -311,6 +332,23 @@ def _report_findings(result: Result, to: Console, *, shows_all: bool) -> None:
         to.print()
     rows = (("hold", found.held), ("not exercised", found.unexercised))
     show_table(names_table(rows), to)
+
+
+def _first_cause(result: Result) -> tuple[Chain, ...]:
+    """The chain of the property that was violated first, of those that count if there are any."""
+    counting = [chain for chain in result.why if chain.property in result.violated]
+    first = min(counting or result.why, key=lambda chain: chain.at_us, default=None)
+    return () if first is None else (first,)
+
+
+def _report_chain(chain: Chain, to: Console, files: list[str]) -> None:
+    to.print(Text.assemble(("why       ", "dim"), f"{chain.property}:"), soft_wrap=True)
+    for line in chain.lines:
+        to.print(f"  {seconds(line.t_us):>10}  {line.text}", soft_wrap=True)
+    page = next((name for name in files if name.endswith("spacetime.html")), "")
+    if page:
+        to.print(Text.assemble(("look at   ", "dim"), f"{page}#seq={chain.seq}"), soft_wrap=True)
+    to.print()
 
 
 def _failing(result: Result) -> list[str]:

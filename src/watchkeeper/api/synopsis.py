@@ -6,7 +6,7 @@ none did, about the first one. It follows from the trace alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
@@ -15,27 +15,8 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
 from watchkeeper.reports.facts.intervals import fetched
 from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.why.fault_words import WORDS, lasts
 
-WORDS: Mapping[str, str] = {
-    "crash": "was killed",
-    "crash_host": "was lost with its machine",
-    "pause": "stood still",
-    "abandon": "ended and kept its session",
-    "expire": "lost its session",
-    "disconnect": "lost its connection",
-    "partition": "was cut off",
-    "delay": "became slow",
-    "skew": "got a wrong clock",
-    "lag": "fell behind",
-    "leave": "left",
-    "move": "moved to another machine",
-    "rolling_restart": "was restarted, one server after the other",
-    "quorum_loss": "lost its majority",
-    "unregister": "lost its registration",
-    "disk_slow": "got a slow disk",
-    "disk_full": "had no room left on its disk",
-}
-"""Verb -> what happens to its target."""
 ENDINGS = frozenset({"crash", "crash_host", "abandon", "leave", "expire"})
 """What ends the work of a process."""
 
@@ -113,9 +94,7 @@ def _spans(events: list[Event]) -> Iterator[Span]:
 
 def _sentence(trace: Trace, strike: Strike) -> str:
     event = strike.event
-    lasts_us = event.detail.get("for_us") or 0
-    lasts = f" for {duration(lasts_us)}" if lasts_us else ""
-    text = f"{event.node} {WORDS[event.detail['verb']]} at {seconds(event.t_us)}{lasts}"
+    text = f"{event.node} {WORDS[event.detail['verb']]} at {seconds(event.t_us)}{lasts(event)}"
     if not strike.longest_us:
         return text
     number = strike.partitions

@@ -170,6 +170,7 @@ def open_run(place: Path) -> None:
     """Open the first page of RUN in a browser.
 
     RUN is the folder of a run, or one with runs, of which the last is opened; by default runs/.
+    `run` lets the link `latest` beside its folder lead to it.
     """
     from watchkeeper.run.run import first_page
 

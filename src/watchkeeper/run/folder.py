@@ -30,6 +30,8 @@ PROFILE = "profile.yaml"
 JUDGED = (SCENARIO, PROFILE, TRACE)
 """What a run is judged from."""
 PROBE = "probe"
+LATEST = "latest"
+"""A link in the folder of runs, to the one that ended last."""
 HELD = ".under-way"
 """Locked while a live run fills the folder."""
 ABORT = "ABORT"
@@ -151,11 +153,30 @@ def read_verdict(home: Path) -> dict[str, Any] | None:
 
 
 def latest(out: Path) -> Path:
-    """Return the folder of the run that ended last; raise Stop where there is none."""
-    runs = [path.parent for path in out.glob(f"*/{VERDICT}")]
+    """Return the folder of the run that ended last; raise Stop where there is none.
+
+    A link, such as `latest`, is no run of its own.
+    """
+    found = (path.parent for path in out.glob(f"*/{VERDICT}"))
+    runs = [run for run in found if not run.is_symlink()]
     if not runs:
         raise Stop(USAGE, f"{out} has no run; expected a folder with runs, or of a run")
     return max(runs, key=lambda run: (run / VERDICT).stat().st_mtime_ns)
+
+
+def point_to_latest(home: Path) -> None:
+    """Let the link `latest` beside the folder of a run lead there.
+
+    What has that name and is no link stays; where no link can be made there is none.
+    """
+    link = home.parent / LATEST
+    unfinished = link.with_name(f".{LATEST}-{os.getpid()}")
+    if link.exists() and not link.is_symlink():
+        return
+    with suppress(OSError):
+        unfinished.unlink(missing_ok=True)
+        unfinished.symlink_to(home.name, target_is_directory=True)
+        unfinished.replace(link)
 
 
 def read_trace(place: Path) -> Trace:

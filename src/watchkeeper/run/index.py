@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from watchkeeper.api.synopsis import synopsis
-from watchkeeper.model.properties.verdicts import Verdict, seconds
+from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.reports.figure.page import document
+from watchkeeper.reports.figure.page import document, with_run
 from watchkeeper.reports.figure.title import WORLDS
 from watchkeeper.run import folder
 
@@ -32,6 +32,7 @@ ABOUT: Mapping[str, str] = {
     folder.TRACE: "every event",
 }
 """File -> what it shows, in the order of the page."""
+SPACETIME = "spacetime.html"
 PICTURES = ("ownership.png", "leaders.png", "reassignment.png", "messages.png")
 STYLE = """\
 body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: #1f2328; background: #fff;
@@ -45,6 +46,7 @@ small, .soft { color: #59636e; font-weight: normal; }
 table { border-collapse: collapse; }
 td, th { padding: 3px 16px 3px 0; text-align: left; vertical-align: top; font-weight: normal; }
 th { color: #59636e; }
+.why { margin: 8px 0; } .why td:first-child { white-space: nowrap; }
 pre { padding: 10px 12px; overflow-x: auto; background: #f6f8fa; border-radius: 6px; }
 img { max-width: 100%; border: 1px solid #d0d7de; border-radius: 6px; }
 @media (max-width: 480px) { td, th { display: block; padding: 0; } tr { display: block;
@@ -70,16 +72,37 @@ def write_index(home: Path, verdict: Mapping[str, Any], trace: Trace) -> str:
     )
     title = f"{verdict['scenario']}, {verdict['variant']}: {verdict['verdict']}"
     text = document(title=title, policy=POLICY, style=STYLE, body="\n".join(parts))
+    _say_in_pages(home, verdict)
     return folder.write_text(home / folder.INDEX, text)
+
+
+def _say_in_pages(home: Path, verdict: Mapping[str, Any]) -> None:
+    """Say in each page of the run what came of it, and where its first page and others are."""
+    pages = [name for name in ABOUT if name.endswith(".html") and (home / name).exists()]
+    for name in pages:
+        links = [f'<a href="{folder.INDEX}">all of this run</a>']
+        links += [f'<a href="{other}">{Path(other).stem}</a>' for other in pages if other != name]
+        word, style = _word(verdict)
+        markup = (
+            f'<p class="run"><span class="{style}">{word}</span> · {" · ".join(links)}<br>'
+            f"<code>{escape(verdict['command'])}</code></p>"
+        )
+        page = home / name
+        folder.write_text(page, with_run(page.read_text(encoding="utf-8"), markup))
+
+
+def _word(verdict: Mapping[str, Any]) -> tuple[str, str]:
+    """The word for what came of a run, and its style."""
+    word = str(verdict["verdict"])
+    return (KNOWN_LIMIT, "limit") if verdict["known_limit"] else (word, word)
 
 
 def _head(verdict: Mapping[str, Any], trace: Trace) -> Iterator[str]:
     name, variant = escape(verdict["scenario"]), escape(verdict["variant"])
     where = f"{variant}, {WORLDS[verdict['world']]}, seed {verdict['seed']}"
     yield f"<h1>{name} <small>{where}</small></h1>"
-    is_limit = bool(verdict["known_limit"])
-    word, style = ("known limit", "limit") if is_limit else (verdict["verdict"],) * 2
-    met = WORDS[verdict["met"]] if not is_limit else ""
+    word, style = _word(verdict)
+    met = "" if verdict["known_limit"] else WORDS[verdict["met"]]
     yield f'<p><span class="verdict {style}">{word}</span>{", " if met else ""}{met}</p>'
     for sentence in (verdict["known_limit"], synopsis(trace)):
         if sentence:
@@ -114,8 +137,20 @@ def _rows(findings: Iterable[tuple[Mapping[str, Any], str]]) -> Iterator[str]:
     yield "<table>"
     for finding, style in findings:
         name, evidence = escape(finding["name"]), escape(finding["evidence"])
-        yield f'<tr><td class="{style}">{name}</td><td>{evidence}</td></tr>'
+        why = "".join(_chain(finding["why"])) if "why" in finding else ""
+        yield f'<tr><td class="{style}">{name}</td><td>{evidence}{why}</td></tr>'
     yield "</table>"
+
+
+def _chain(why: Mapping[str, Any]) -> Iterator[str]:
+    """What led to a violation: a row an event, whose moment is a link into the page of it."""
+    yield '<table class="why">'
+    for line in why["lines"]:
+        at = seconds(round(line["at_s"] * 1e6))
+        link = f'<a href="{SPACETIME}#seq={line["seq"]}">{at}</a>'
+        yield f"<tr><td>{link}</td><td>{escape(line['text'])}</td></tr>"
+    link = f'<a href="{SPACETIME}#seq={why["seq"]}">the moment itself</a>'
+    yield f"<tr><td></td><td>{link}</td></tr></table>"
 
 
 def _names(findings: Iterable[Mapping[str, Any]]) -> str:

@@ -84,7 +84,9 @@ def run(
         if checks_determinism and not result.trace.header.partial:
             _check_determinism(result)
             result = replace(result, is_repeated=True)
-        return fill(home, result, pictures=pictures)
+        ran = fill(home, result, pictures=pictures)
+        folder.point_to_latest(home)
+        return ran
     except (NotAnEffect, ProgramLoops) as error:
         raise Stop(USAGE, str(error)) from None
 

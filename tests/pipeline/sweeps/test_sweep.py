@@ -209,7 +209,7 @@ def run_of(command: str, out: Path) -> dict[str, Any]:
     words = shlex.split(command)
     assert words[:2] == ["watchkeeper", "run"]
     run_command([*words[1:], "--no-pictures", "--out", str(out)])
-    [verdict] = out.glob("*/verdict.json")
+    verdict = out / "latest" / "verdict.json"
     message: dict[str, Any] = json.loads(verdict.read_text())
     return message
 
