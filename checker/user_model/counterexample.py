@@ -39,7 +39,7 @@ def counterexample_of(
             scheduled_step_of(system, hop),
             snapshots_of(system, hop.after),
             _owners(system, hop.after),
-            znodes=_znodes(system, hop.after),
+            registry=_registry(system, hop.after),
         )
         for number, hop in enumerate([*taken, *stem, *hops], 1)
     )
@@ -56,7 +56,7 @@ def counterexample_of(
         first_owners=_owners(system, first),
         stem=steps[len(taken) : begins],
         cycle=steps[begins:],
-        first_znodes=_znodes(system, first),
+        first_registry=_registry(system, first),
     )
 
 
@@ -66,7 +66,7 @@ def _owners(system: UserSystem, state: State) -> dict[str, str]:
     return {path: znode.owner for path, znode in znodes.items() if znode.owner}
 
 
-def _znodes(system: UserSystem, state: State) -> dict[str, str]:
+def _registry(system: UserSystem, state: State) -> dict[str, str]:
     """Every persistent znode with data."""
     znodes = system.view(system.key_of(state)).znodes
     return {

@@ -74,9 +74,8 @@ class CounterexampleStep:
     disabled: tuple[str, ...] = ()
     """Why the other processes could not move before it, a sentence each."""
     registry: dict[str, str] = field(default_factory=dict)
-    """The controller, its epoch, and the leader and ISR of each partition, in words."""
-    znodes: dict[str, str] = field(default_factory=dict)
-    """Persistent znode -> its data, where there is some and the search shows it."""
+    """What the search shows of the registry: a persistent znode and its data, or the controller,
+    its epoch, and each partition with its leader and ISR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,6 @@ class Counterexample:
     """The steps from there into a cycle, for a violation of liveness."""
     cycle: tuple[CounterexampleStep, ...] = ()
     """The steps that then repeat for ever; after the last the state is that before the first."""
-    first_znodes: dict[str, str] = field(default_factory=dict)
 
     @property
     def all_steps(self) -> tuple[CounterexampleStep, ...]:

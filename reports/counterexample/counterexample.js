@@ -66,7 +66,7 @@ function drawState(number) {
   drawStepDetails(step);
   make(state, "h3", {}, "Claims and fetches after it");
   drawOwners(step);
-  drawZnodes(step.znodes, number > 1 ? steps[number - 2].znodes : data.first_znodes);
+  drawRegistry(step.registry, number > 1 ? steps[number - 2].registry : data.first_registry);
   make(state, "h3", {}, "Processes after it");
   const before = snapshots[number - 1];
   data.lanes.forEach((node) => drawSnapshot(node, step.snapshots[node], before[node]));
@@ -143,15 +143,15 @@ function drawOwners(step) {
   });
 }
 
-function drawZnodes(now, before) {
-  const paths = Object.keys(now);
-  if (!paths.length) return;
-  make(state, "h3", {}, "Znodes with data after it");
+function drawRegistry(now, before) {
+  const names = Object.keys(now);
+  if (!names.length) return;
+  make(state, "h3", {}, "The registry after it");
   const table = make(state, "table");
-  for (const path of paths) {
+  for (const name of names) {
     const line = make(table, "tr");
-    make(line, "td", {}, path);
-    make(make(line, "td", now[path] === before[path] ? {} : { class: "changed" }), "code", {}, now[path]);
+    make(line, "td", {}, name);
+    make(make(line, "td", now[name] === before[name] ? {} : { class: "changed" }), "code", {}, now[name]);
   }
 }
 

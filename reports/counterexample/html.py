@@ -106,7 +106,7 @@ def page_data(counterexample: Counterexample, limit: str = "") -> dict[str, Any]
         ],
         "steps": _steps(counterexample),
         "first": _snapshots(counterexample.first, number),
-        "first_znodes": counterexample.first_znodes,
+        "first_registry": counterexample.first_registry,
         "violation": len(counterexample.steps),
         "cycle": [counterexample.cycle[0].number, counterexample.cycle[-1].number]
         if counterexample.cycle
@@ -165,11 +165,11 @@ def _columns_of(claim: Interval, columns: list[Column]) -> list[int]:
 def _steps(counterexample: Counterexample) -> list[dict[str, Any]]:
     number = {name: at for at, name in enumerate(counterexample.nodes)}
     found, before, owners = [], counterexample.first, counterexample.first_owners
-    znodes = counterexample.first_znodes
+    registry = counterexample.first_registry
     for step in counterexample.all_steps:
-        changes = marks.changes(before, owners, znodes, step)
+        changes = marks.changes(before, owners, registry, step)
         found.append({**_step(step, number), "changes": changes})
-        before, owners, znodes = step.snapshots, step.owners, step.znodes
+        before, owners, registry = step.snapshots, step.owners, step.registry
     return found
 
 
@@ -193,7 +193,7 @@ def _step(step: CounterexampleStep, number: dict[str, int]) -> dict[str, Any]:
         ],
         "snapshots": _snapshots(step.snapshots, number),
         "owners": step.owners,
-        "znodes": step.znodes,
+        "registry": step.registry,
         "disabled": list(step.disabled),
     }
 

@@ -209,13 +209,13 @@ def _end(step: CounterexampleStep, node: str) -> str:
 def changes(
     before: Mapping[str, ProcessSnapshot],
     owners: Mapping[str, str],
-    znodes: Mapping[str, str],
+    registry: Mapping[str, str],
     after: CounterexampleStep,
 ) -> list[str]:
     """Return a sentence for each change of fetching, claims and data that a step made.
 
-    `before`, `owners` and `znodes` are the snapshots, the owners of the claims and the data of
-    znodes before the step.
+    `before`, `owners` and `registry` are the snapshots, the owners of the claims and what the
+    registry says before the step.
     """
     sentences = []
     for node, now in after.snapshots.items():
@@ -228,8 +228,8 @@ def changes(
         owner = after.owners.get(at)
         if owner != owners.get(at):
             sentences.append(f"{at}: {owner} claims" if owner else f"{at}: no claim any more")
-    for path in sorted({*znodes, *after.znodes}):
-        data = after.znodes.get(path)
-        if data != znodes.get(path):
-            sentences.append(f"{path}: no data any more" if data is None else f"{path}: {data}")
+    for name in sorted({*registry, *after.registry}):
+        says = after.registry.get(name)
+        if says != registry.get(name):
+            sentences.append(f"{name}: nothing any more" if says is None else f"{name}: {says}")
     return sentences

@@ -81,13 +81,13 @@ def test_the_page_shows_the_data_of_znodes(crashed: brokers.Searched) -> None:
     assert path is not None
     data = page_data(path)
 
-    written = [number for number, step in enumerate(path.steps, 1) if STATE in step.znodes]
-    assert json.loads(path.steps[-1].znodes[STATE])["leader"] == 1
+    written = [number for number, step in enumerate(path.steps, 1) if STATE in step.registry]
+    assert json.loads(path.steps[-1].registry[STATE])["leader"] == 1
     assert written == list(range(written[0], len(path.steps) + 1))
     changes = data["steps"][written[0] - 1]["changes"]
     assert any(change.startswith(f"{STATE}: {{") for change in changes)
     assert not any(STATE in change for change in data["steps"][written[0]]["changes"])
-    assert data["first_znodes"] == {}
+    assert data["first_registry"] == {}
 
 
 def test_brokers_have_colours_where_there_are_no_consumers(crashed: brokers.Searched) -> None:
