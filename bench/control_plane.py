@@ -198,7 +198,8 @@ def search_in_turn(report: Report, seconds: float, memory: int) -> None:
     """Search within one bound after the other, as long as one has come to its end."""
     end = time.monotonic() + seconds
     for bounds in SEARCHED:
-        if not search_to_the_end(report, bounds, Limits(None, end - time.monotonic(), memory)):
+        left_s = max(0.0, end - time.monotonic())
+        if not search_to_the_end(report, bounds, Limits(None, left_s, memory)):
             return
 
 

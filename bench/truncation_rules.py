@@ -30,7 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import Report, number, parser_of
-from bench.tla.checker import TlcRun, run_tlc, states_of
+from bench.tla.checker import TlcProblem, TlcRun, run_tlc, states_of
 from bench.tla.states import partition_of
 
 from watchkeeper.checker.replication.partition import Bounds, Partition
@@ -47,7 +47,6 @@ from watchkeeper.checker.replication.search import (
     sentences,
 )
 from watchkeeper.checker.search.search import Search, SearchOptions
-from watchkeeper.console.exit import Stop
 from watchkeeper.model.replication.variants import KAFKA_08
 from watchkeeper.real.errors import EnvironmentProblem
 
@@ -181,12 +180,12 @@ def parsed() -> Namespace:
 def models_of(options: Namespace) -> Models | None:
     """What TLC needs; None where neither option is given.
 
-    Raises Stop where one of the two is missing.
+    Raises SystemExit where one of the two is missing.
     """
     if options.tlc is None and options.models is None and not options.states:
         return None
     if options.tlc is None or options.models is None:
-        raise Stop("TLC needs both --tlc JAR and --models FOLDER, and --states needs TLC")
+        raise SystemExit("TLC needs both --tlc JAR and --models FOLDER, and --states needs TLC")
     return Models(options.tlc, options.models)
 
 
@@ -195,7 +194,9 @@ def bounds_of(text: str) -> Bounds:
     try:
         replicas, log, records, epochs = map(int, text.split(","))
     except ValueError:
-        raise Stop(f"--bounds {text}: four numbers are expected, such as {BOUNDS[0]}") from None
+        raise SystemExit(
+            f"--bounds {text}: four numbers are expected, such as {BOUNDS[0]}"
+        ) from None
     return Bounds(replicas, log, records, epochs)
 
 
@@ -250,8 +251,8 @@ def tlc_run(
     """Run TLC, and keep its version in the report."""
     try:
         run = run_tlc(models.jar, models.folder, model.module, bounds, invariant, dumps=dumps)
-    except EnvironmentProblem as problem:
-        raise Stop(str(problem)) from problem
+    except (EnvironmentProblem, TlcProblem) as problem:
+        raise SystemExit(str(problem)) from problem
     report.data["tlc"] = run.said.version
     return run
 

@@ -74,14 +74,14 @@ def parsed(text: str) -> TlcSaid:
 
     Raises TlcProblem where the text is not that of a search which has come to an end.
     """
-    version, counts, depth, violated = "", (0, 0, 0), 0, ""
-    errors: list[str] = []
+    version, depth, violated = "", 0, ""
+    counts, errors = [0, 0, 0], list[str]()
     lines = text.splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if found := _VERSION.match(line):
             version = found[1]
         elif found := _COUNTS.match(line):
-            counts = tuple(int(one.replace(",", "")) for one in found.groups())
+            counts = [int(one.replace(",", "")) for one in found.groups()]
         elif found := _DEPTH.match(line):
             depth = int(found[1])
         elif found := _VIOLATED.match(line):

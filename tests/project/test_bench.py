@@ -159,6 +159,18 @@ def test_control_plane() -> None:
 
 
 @pytest.mark.slow
+def test_control_plane_searches_as_far_as_the_time_goes() -> None:
+    """It says where it stopped, and goes on to no larger bounds."""
+    found = figures("control_plane", "--only-search", "--search-minutes", "0.001")
+
+    [(name, search)] = [(name, one) for name, one in found.items() if name.startswith("search")]
+    assert name == "search, 2 replicas, 2 records, logs of 2, 3 epochs"
+    assert search["end"].endswith("s were over")
+    assert search["states"] > 0
+    assert search["counterexamples"] == {}
+
+
+@pytest.mark.slow
 def test_control_plane_mutants() -> None:
     """All bugs are caught, some by the property that they are about."""
     found = figures("control_plane_mutants")
