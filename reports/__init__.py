@@ -20,12 +20,18 @@
 
   counterexample.html             each step of a counterexample, and the state after it
 
+    from watchkeeper.reports.replicas.html import write_replicas_html
+
+    write_replicas_html(counterexample, folder)
+
+  counterexample.html             the same for the replicas of one partition
+
 Reading order: `facts/` derives from a trace what is shown (`spans` and `intervals` first: who
 fetched what, splits and gaps) and knows nothing of pictures. `figure/` has what all pictures
 share: a canvas, a page, colours, panels. Each picture then has its folder: `ownership/`,
 `spacetime/`, `connections/`, `leaders/`, `reassignment/`, `messages/`, `counterexample/`,
-`sweep/`, `analysis/`, with its layout, `png` (matplotlib) and `html` (with scripts and styles
-beside it).
+`replicas/`, `sweep/`, `analysis/`, with its layout, `png` (matplotlib) and `html` (with scripts
+and styles beside it).
 """
 
 from __future__ import annotations

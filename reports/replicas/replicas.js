@@ -2,7 +2,9 @@
 // state after the chosen step in words.
 
 const rows = [];
-const WIDE = { step: 300, registry: 150, requests: 140, replica: Math.max(170, LOG_WIDTH + 16) };
+const WIDE = states[0].replicas.length < 3
+  ? { step: 300, registry: 150, requests: 140, replica: Math.max(170, LOG_WIDTH + 16) }
+  : { step: 225, registry: 140, requests: 128, replica: Math.max(156, LOG_WIDTH + 16) };
 
 // --- the rows --------------------------------------------------------------------------------
 
