@@ -27,8 +27,8 @@ A program awaits operations and effects: read `watchkeeper.model.actor.operation
 protocol and its properties), `sim` (the simulated world), `real` (the same programs on real
 servers), `checker` (the search), `scenarios` (scenario files), `reports` (figures), `pipeline`
 (sweeps and analyses by Spark). Beside these, here: `api` (the functions above), `testing` (the
-server for tests), `cli` and `console` (the command line), and a folder for each use case: `run`,
-`check`, `sweep`, `analyze`, `operate`, `logs`.
+server for tests), `suite` (the plugin of pytest), `cli` and `console` (the command line), and a
+folder for each use case: `run`, `check`, `sweep`, `analyze`, `operate`, `logs`.
 """
 
 from __future__ import annotations

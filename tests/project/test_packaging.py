@@ -179,6 +179,8 @@ sys.meta_path.insert(0, Finder())
 KEPT = (
     *("watchkeeper.api", "watchkeeper.api.pytest_plugin"),
     *("watchkeeper.console", "watchkeeper.console.extras"),
+    *("watchkeeper.suite", "watchkeeper.suite.plugin"),
+    *("watchkeeper.suite.github", "watchkeeper.suite.scenario_file"),
 )
 """The modules that the start of pytest imports."""
 OWN = """

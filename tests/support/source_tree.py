@@ -15,6 +15,7 @@ COMMANDS = (
     "testing",
     "api",
     "run",
+    "suite",
     "check",
     "sweep",
     "operate",
