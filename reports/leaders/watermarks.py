@@ -30,7 +30,7 @@ def draw_watermarks(
     sheet.lines([marks], palette.INK, linewidths=1.1, zorder=3)
     falls = [panel.x(at) for at in log.fallen_us]
     sheet.lines(
-        [((x, top), (x, bottom)) for x in falls], palette.BREACH, linewidths=FALL, zorder=4
+        [((x, top), (x, bottom)) for x in falls], palette.BREACH, linewidths=FALL, zorder=8
     )
 
 
