@@ -135,3 +135,7 @@ def __getattr__(name: str) -> Any:
     with needing(f"watchkeeper.{name}"):
         loaded = import_module(module)
     return loaded if attribute is None else getattr(loaded, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from enum import Enum
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import find, settings
 
+import watchkeeper
 from watchkeeper import Program, simulate
 from watchkeeper.api import strategies
-from watchkeeper.model.actor.effects import new_session, sleep
+from watchkeeper.api.simulate import NotDeterministic
+from watchkeeper.model.actor.effects import new_session, next_event, sleep
 from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.scenarios import ScenarioError, load
 
@@ -253,3 +256,31 @@ def test_kinds_of_single_timelines_are_checked_too() -> None:
     """It is the same list."""
     with pytest.raises(ValueError, match="'crsh' is not a fault that can be drawn"):
         strategies.faults(consumers=1, brokers=1, kinds=["crsh"])
+
+
+def test_a_program_that_depends_on_more_than_the_seed_is_refused() -> None:
+    """The second run differs from the first, and both events are named."""
+    turns = count()
+
+    async def turn(zk: Any, me: Any, memory: Any) -> Any:
+        await new_session()
+        for _ in range(next(turns)):
+            await zk.exists("/")
+        await next_event()
+        return memory
+
+    program = Program(turn, None, None)
+    with pytest.raises(NotDeterministic, match="depends on more than the seed"):
+        simulate("steady-join", consumer=program, check_determinism=True)
+
+
+def test_a_run_that_is_repeated_says_so() -> None:
+    """With the same program and profile."""
+    result = simulate("steady-join", check_determinism=True)
+    assert result.is_repeated
+    assert not simulate("steady-join").is_repeated
+
+
+def test_the_door_lists_what_there_is() -> None:
+    """Names are imported at their first use; they are listed before it."""
+    assert dir(watchkeeper) == sorted(watchkeeper.__all__)

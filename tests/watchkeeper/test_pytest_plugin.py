@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from watchkeeper.cli.main import run_command
+from watchkeeper.scenarios import load
 
 FAILING = """
     def test_it(run_scenario):
@@ -67,6 +68,7 @@ timeline: [{at: 0s, produce: clicks, rate: 10/s}]
 never: [{event: rebalance completed}]
 settle: 8s
 """
+INI = "[pytest]\nwatchkeeper_seeds = 2\nwatchkeeper_out = kept\nwatchkeeper_shrink = 0\n"
 SECTION = "watchkeeper: the run"
 
 
@@ -118,7 +120,9 @@ def test_the_command_works_for_a_scenario_from_no_file(
 def test_a_violation_takes_twelve_lines(pytester: pytest.Pytester, source: str) -> None:
     """Property, sentence, moment, reason, command and page; also of a plain `simulate`."""
     pytester.makepyfile(source)
-    result = pytester.runpytest_subprocess("--watchkeeper-out", "kept")
+    result = pytester.runpytest_subprocess(
+        "--watchkeeper-out", "kept", "--watchkeeper-shrink", "0"
+    )
     result.assert_outcomes(failed=1)
     lines = shown_lines(result)
     assert len(lines) <= 12
@@ -134,6 +138,23 @@ def test_a_violation_takes_twelve_lines(pytester: pytest.Pytester, source: str) 
     assert "What needs a look" in page.read_text()
 
 
+@pytest.mark.slow
+def test_a_smaller_scenario_fails_in_the_same_way(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is written beside the run, and its command shows the same violation."""
+    pytester.makepyfile(VIOLATED)
+    result = pytester.runpytest_subprocess("--watchkeeper-shrink", "60")
+    lines = shown_lines(result)
+    assert len(lines) <= 12
+    words = shlex.split(lines[-1].removeprefix("smallest: watchkeeper "))
+    smaller, given = load(words[1]), load("gc-pause-zombie")
+    assert len(smaller.document.data["timeline"]) <= len(given.document.data["timeline"])
+    assert len(smaller.text) < len(given.text)
+    assert run_command([*words, "--no-pictures"]) == 1
+    assert "single ownership" in capsys.readouterr().out
+
+
 def test_a_marker_gives_seeds_and_a_variant(pytester: pytest.Pytester) -> None:
     """A test each; what the test itself names stays."""
     pytester.makepyfile(SEEDS)
@@ -147,7 +168,9 @@ def test_a_file_with_a_scenario_is_a_test(pytester: pytest.Pytester) -> None:
     Path("test_mine.yaml").write_text(SCENARIO)
     Path("test_good.yaml").write_text(SCENARIO.replace("never", "sometimes"))
     Path("test_data.yaml").write_text("answers: 42\n")
-    pytester.makeini("[pytest]\nwatchkeeper_seeds = 2\nwatchkeeper_out = kept\n")
+    pytester.makeini(
+        "[pytest]\nwatchkeeper_seeds = 2\nwatchkeeper_out = kept\nwatchkeeper_shrink = 0\n"
+    )
     result = pytester.runpytest_subprocess("--junitxml", "report.xml")
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["never: rebalance completed: *", "again: *test_mine.yaml *"])
@@ -167,7 +190,9 @@ def test_a_file_with_a_scenario_is_a_test(pytester: pytest.Pytester) -> None:
 def test_the_workers_of_xdist_share_the_seeds(pytester: pytest.Pytester) -> None:
     """A seed is a test of its own, so that it can run anywhere."""
     pytester.makepyfile(VIOLATED)
-    result = pytester.runpytest_subprocess("-n", "2", "--watchkeeper-seeds", "2")
+    result = pytester.runpytest_subprocess(
+        "-n", "2", "--watchkeeper-seeds", "2", "--watchkeeper-shrink", "0"
+    )
     result.assert_outcomes(failed=2)
     pages = [line for line in result.outlines if line.startswith("page: ")]
     assert len({Path(page.removeprefix("page: ")).read_text() for page in pages}) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
@@ -32,6 +33,7 @@ def simulate(
     consumer: Program | None = None,
     tell: Tell | None = None,
     profile: str | PathLike[str] | NamedProfile | None = None,
+    check_determinism: bool = False,
 ) -> Result:
     """Run a scenario in simulation and judge it.
 
@@ -42,6 +44,7 @@ def simulate(
     consumer   a program of your own, run in place of every consumer; its `me` is filled in
     tell       called with the virtual time and the end of the run, both in microseconds
     profile    the path of a profile file, whose latencies are simulated
+    check_determinism   run it a second time, and raise NotDeterministic where the two differ
 
     Raises TypeError or ValueError for an argument of the wrong kind, ScenarioError for a wrong
     scenario or profile, every exception of the program, with notes that name the run and the
@@ -60,7 +63,27 @@ def simulate(
     except Exception as error:
         error.add_note(f"of {plan.name}, {plan.variant}, seed {seed}")
         raise
-    return judged(scenario, plan, seed, done, named)
+    result = judged(scenario, plan, seed, done, named)
+    return _repeated(result, consumer) if check_determinism else result
+
+
+class NotDeterministic(AssertionError):
+    """Two runs of one seed differ: the program depends on more than the seed."""
+
+
+def _repeated(result: Result, consumer: Program | None) -> Result:
+    """Run it again, and return the result as one that was repeated."""
+    plan = result.scenario.plan(result.plan.variant, program=consumer)
+    took = latencies_of(result.profile)
+    again = simulate_plan(plan, result.seed, versions=versions(), profile=took).trace
+    difference = first_difference(result.trace, again)
+    if difference is not None:
+        first, second = (event or "its end" for event in difference)
+        raise NotDeterministic(
+            "the two runs of one seed differ, so the program depends on more than the seed "
+            f"(the order of a set, a clock, a global): {first}; in the second run {second}"
+        )
+    return replace(result, is_repeated=True)
 
 
 def latencies_of(profile: NamedProfile | None) -> Profile:

@@ -14,11 +14,13 @@ from watchkeeper.model.properties.verdicts import Finding, Verdict, verdict_word
 from watchkeeper.run import folder
 from watchkeeper.run.run import fill
 from watchkeeper.scenarios import shipped
+from watchkeeper.suite.smallest import smallest
 
 if TYPE_CHECKING:
     from watchkeeper.api.result import Result
 
 MOST_LINES = 12
+SMALLEST = "smallest.yaml"
 FAILED = "failed"
 """The folder of kept runs, in that of all runs."""
 
@@ -29,8 +31,11 @@ def chosen(runs: Sequence[Result]) -> Result:
     return next(wrong, runs[-1])
 
 
-def failure_lines(result: Result, out: Path) -> list[str]:
-    """Keep a run in a folder, and say what it shows, where it is and how to run it again."""
+def failure_lines(result: Result, out: Path, shrink_s: float) -> list[str]:
+    """Keep a run in a folder, and say what it shows, where it is and how to run it again.
+
+    A smaller scenario with the same failure is looked for within `shrink_s`.
+    """
     home = out / FAILED / _name(result)
     variants = variants_in_words(result.plan)
     word = verdict_word(result.verdict, result.known_limit)
@@ -42,8 +47,17 @@ def failure_lines(result: Result, out: Path) -> list[str]:
         lines.append(f"{found.claim.name}: {found.evidence}")
         lines += _why(result, found)
     source, page = _kept(result, home)
-    end = [f"again: {result.command_with(source)}", page]
+    end = [f"again: {result.command_with(source)}", page, *_smallest(result, home, shrink_s)]
     return [*lines[: MOST_LINES - len(end)], *end]
+
+
+def _smallest(result: Result, home: Path, shrink_s: float) -> Iterable[str]:
+    """Write the smaller scenario beside the run, and say how to run it."""
+    text = smallest(result, shrink_s)
+    if text is not None and home.is_dir():
+        place = home / SMALLEST
+        folder.write_text(place, text)
+        yield f"smallest: {result.command_with(str(place))}"
 
 
 def _first(result: Result) -> Finding | None:

@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 
 RUNS: pytest.StashKey[list[Any]] = pytest.StashKey()
 MARK = "watchkeeper"
+SHRINK_S = 5
 SECTION = "watchkeeper: the run"
 OPTIONS = (
     ("seeds", "how many seeds each test with a scenario is run with"),
     ("variant", "the version of the protocol, where a test names none"),
     ("out", "the folder in which the runs of failing tests are kept"),
+    ("shrink", "for how many seconds a smaller scenario with the same failure is looked for"),
 )
 
 
@@ -57,6 +59,7 @@ class Settings(NamedTuple):
     """0: as many as the test runs by itself."""
     variant: str | None
     out: Path
+    shrink_s: float
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,10 +86,13 @@ def settings_of(config: pytest.Config, item: pytest.Item | None = None) -> Setti
 
 
 def _settings(found: dict[str, Any]) -> Settings:
-    seeds = str(found["seeds"] or 0)
-    if not seeds.isdecimal():
-        raise pytest.UsageError(f"--watchkeeper-seeds is {seeds!r}; expected a whole number")
-    return Settings(int(seeds), found["variant"] or None, Path(found["out"] or "runs"))
+    seeds, shrink = str(found["seeds"] or 0), str(found["shrink"] or SHRINK_S)
+    for name, value in (("seeds", seeds), ("shrink", shrink)):
+        if not value.isdecimal():
+            message = f"--watchkeeper-{name} is {value!r}; expected a whole number"
+            raise pytest.UsageError(message)
+    out = Path(found["out"] or "runs")
+    return Settings(int(seeds), found["variant"] or None, out, float(shrink))
 
 
 def _configured(config: pytest.Config, name: str) -> Any:
@@ -181,7 +187,8 @@ def pytest_runtest_makereport(
         item.user_properties.extend(_facts(shown))
     report = yield
     if report.failed and runs and call.when == "call":
-        lines = failure_lines(shown, settings_of(item.config, item).out)
+        settings = settings_of(item.config, item)
+        lines = failure_lines(shown, settings.out, settings.shrink_s)
         report.sections.append((SECTION, "\n".join(lines)))
     return report
 
