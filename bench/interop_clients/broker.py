@@ -39,6 +39,13 @@ class Place:
         self.process.terminate()
         return self.process.wait(END_S)
 
+    def start_again(self) -> None:
+        """Start a broker on the folder of the one that has ended, under the same id."""
+        assert self.process.stdout is not None, "it was started with a pipe"
+        self.process.stdout.close()
+        again = _started(self.logs.parent, self.zookeeper)
+        self.address, self.process = again.address, again.process
+
 
 @contextmanager
 def place(folder: Path) -> Iterator[Place]:

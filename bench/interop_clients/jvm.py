@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 
-from bench.interop_clients.broker import BROKER_ID, PARTITIONS, Place
+from bench.interop_clients.broker import BROKER_ID, HOST, PARTITIONS, Place
 from bench.interop_clients.kafka_jars import java_command
 from bench.interop_clients.outcome import Action, expect
 
@@ -42,6 +45,9 @@ class Jvm:
         """What is done to the folder once the broker has ended."""
         for codec in CODECS:
             yield self._action(f"DumpLogSegments, deep, {codec}", self._dump, codec)
+        yield self._action("DumpLogSegments of index files", self._dump_indexes)
+        yield self._action("Kafka's broker goes on with the folder", self._broker)
+        yield self._action("this broker goes on after Kafka's", self._own_again)
 
     def _action(self, name: str, run: object, *arguments: object) -> Action:
         assert callable(run), "an action is run by a method"
@@ -139,6 +145,61 @@ class Jvm:
             valid += said.count("isvalid: true")
         expect((count >= COUNT, valid), (True, count), "messages, and valid ones")
         return f"{valid} of {count} messages valid"
+
+    def _dump_indexes(self) -> str:
+        paths = sorted(self.place.logs.glob("*/*.index"))
+        several = ",".join(map(str, paths))
+        said = self.run(
+            "kafka.tools.DumpLogSegments",
+            "--verify-index-only",
+            "--deep-iteration",
+            *("--files", several),
+        )
+        expect("ismatch" in said, False, "an entry of an index that Kafka finds wrong")
+        return f"{len(paths)} indexes without a mismatch"
+
+    def _broker(self) -> str:
+        """Kafka's own broker takes over the folder, under the same id: it serves and appends."""
+        with socket.create_server((HOST, 0)) as free:
+            port = free.getsockname()[1]
+        self.place.address = f"{HOST}:{port}"
+        settings = self.place.logs.parent / "server.properties"
+        settings.write_text(
+            f"broker.id={BROKER_ID}\nhost.name={HOST}\nport={port}\n"
+            f"log.dirs={self.place.logs}\nzookeeper.connect={self.place.zookeeper}\n"
+        )
+        command = [*java_command(self.jars), "kafka.Kafka", str(settings)]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as it:
+            try:
+                self._await_port(port)
+                found = self._consume("old-snappy", COUNT)
+                expect(found, sorted(_lines("old-snappy", COUNT)), "lines")
+                self._produce("old-snappy", "gzip", _lines("later", 5), "--sync")
+                expect(len(self._consume("old-snappy", COUNT + 5)), COUNT + 5, "lines later")
+            finally:
+                it.terminate()
+                it.wait(WITHIN_S)
+        return f"{COUNT} messages read, 5 more appended"
+
+    def _own_again(self) -> str:
+        """This broker opens the folder that Kafka's has left."""
+        self.place.start_again()
+        self._produce("old-snappy", "snappy", _lines("last", 5), "--sync")
+        found = self._consume("old-snappy", COUNT + 10)
+        expected = [*_lines("old-snappy", COUNT), *_lines("later", 5), *_lines("last", 5)]
+        expect(found, sorted(expected), "lines")
+        expect(self.place.end(), 0, "exit code")
+        return f"{COUNT + 5} messages read, 5 more appended"
+
+    def _await_port(self, port: int) -> None:
+        deadline_s = monotonic() + WITHIN_S
+        while monotonic() < deadline_s:
+            with suppress(OSError), socket.create_connection((HOST, port), 1.0):
+                return
+            sleep(0.2)
+        raise AssertionError(f"Kafka's broker does not listen within {WITHIN_S:g} s")
 
     # --- programs ----------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ Reading order:
     format/       the bytes: messages, message sets, requests, and their simulated stand-ins
     storage       the effects on files that a log yields, and their durability
     segments      the files of a log: their names and offsets
-    log           append, read, flush and roll: the hard file
+    base_log      flush, roll and stop, for this log and that of 0.8 (`watchkeeper.model.log_08`)
+    log           append and read: the hard file
     recovery      the intact part of the last segment after a crash
     retention     which segments are deleted
     timestamps    offsets before a time

@@ -7,8 +7,7 @@ A lookup finds the last entry of the index that is not behind the offset, and re
 there on. The file is written when the segment takes no more, so that the next start need not read
 the whole log; a file that is missing or damaged costs only that reading.
 
-Kafka 0.8.2.2: OffsetIndex. Kafka has entries for the *last* message of what was appended at once;
-here they are for the first one. Its lookups and ours accept both.
+Kafka 0.8.2.2: OffsetIndex, LogSegment.append.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ SETTINGS = (
         "the largest entry of a message set, with 12 bytes for its offset and its size",
     ),
 )
+LARGEST_SEGMENT_BYTES = 2**31 - 1
 NAMED = {row.key: row for row in SETTINGS}
 OF_BROKER = {field.name for field in fields(BrokerLogSettings)} - {"default", "topics"}
 
@@ -86,6 +87,11 @@ def keyed_log_settings(given: Mapping[str, Any] | None = None) -> BrokerLogSetti
         if key not in NAMED:
             raise ValueError(_unknown(key))
         values[NAMED[key].field] = checked(key, NAMED[key], value)
+    if values.get("segment_bytes", 0) > LARGEST_SEGMENT_BYTES:
+        raise ValueError(
+            f"log.segment.bytes is {values['segment_bytes']}; expected at most "
+            f"{LARGEST_SEGMENT_BYTES}: an index has no larger positions"
+        )
     own = {name: values.pop(name) for name in OF_BROKER & values.keys()}
     if "flush_ms" in values:
         # Kafka's scheduler never runs by default, so that its own setting has no effect alone.

@@ -1,9 +1,11 @@
 """The ports of live brokers.
 
-`server` is the entry to a broker of Kafka 0.7 that stores messages in files: the event loop,
-its rules and its end. `connection` serves the requests of one connection, `disk_worker`
-performs blocking disk operations, `settings` has Kafka's keys. What a request means is in
-`watchkeeper.model.broker.request_handler`.
+`log_server` is what every broker has that stores messages in files: the event loop, its rules and
+its end. `server` is the broker of 0.7 and `server_08` that of 0.8; `connection` and
+`connection_08` serve the requests of one connection, `sender` sends responses, `disk_worker`
+performs blocking disk operations, `settings` and `settings_08` have Kafka's keys. What a request
+means is in `watchkeeper.model.broker.request_handler` and
+`watchkeeper.model.broker_08.request_handler`.
 
 `replica_server` is the port of a broker of 0.8 that replicates; what its requests mean is in
 `watchkeeper.model.replication.service`.

@@ -287,6 +287,8 @@ def test_settings_have_the_names_and_defaults_of_0_8() -> None:
     assert changed.flush_check_ms == 50
     with pytest.raises(ValueError, match=r"did you mean log\.segment\.bytes"):
         keyed_log_settings({"log.segment.byte": 1})
+    with pytest.raises(ValueError, match="at most 2147483647"):
+        keyed_log_settings({"log.segment.bytes": 2**31})
 
 
 # --- checks ----------------------------------------------------------------------------
