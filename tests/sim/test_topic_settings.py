@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim.test_replication import LOAD, VARIANTS, cluster, details, moved, run, states
+from tests.support.virtual_members import ran_in_virtual_time
 from watchkeeper import Result, simulate
 from watchkeeper.model.properties.control_plane.brokers import ONE_ID, SETTINGS
 from watchkeeper.model.trace.kinds import EventKind
@@ -140,16 +141,19 @@ def changes_at_end(result: Result) -> list[str]:
     return [path.rpartition("_")[2].lstrip("0") or "0" for path in left]
 
 
+FIFTEEN_MINUTES = [
+    settings("4s", min_insync_replicas="2"),
+    notified("5s", 0),
+    notified("600s", 1),
+    notified("906s", 2),
+]
+"""The first change is older than a quarter of an hour at the third one, the second is not."""
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_old_notifications_are_purged_with_the_next_change(variant: str) -> None:
-    """Not before, and none that is younger than a quarter of an hour."""
-    timeline = [
-        settings("4s", min_insync_replicas="2"),
-        notified("5s", 0),
-        notified("600s", 1),
-        notified("906s", 2),
-    ]
-    result = run(cluster(*timeline), variant)
+    """Not before, and none that is younger."""
+    result = run(cluster(*FIFTEEN_MINUTES), variant)
     assert changes_at_end(result) == ["1", "2"]
     deleting = {
         event.t_us // 1_000_000
@@ -157,6 +161,12 @@ def test_old_notifications_are_purged_with_the_next_change(variant: str) -> None
         if event.detail["did"][0][:2] == ["deleted", "/config/changes/config_change_0000000000"]
     }
     assert deleting == {906}
+
+
+@pytest.mark.slow
+def test_live_brokers_purge_old_notifications() -> None:
+    """By the same program, with the sockets and files of live brokers, in virtual time."""
+    assert changes_at_end(ran_in_virtual_time(cluster(*FIFTEEN_MINUTES))) == ["1", "2"]
 
 
 @pytest.mark.parametrize(
