@@ -22,6 +22,7 @@ from watchkeeper.model.actor.operations import (
     SetAcl,
     SetData,
 )
+from watchkeeper.model.ensemble import words
 from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.ensemble.faults import Loss, Lost
@@ -428,3 +429,15 @@ def test_a_slow_connection_delivers_everything_later_and_in_order() -> None:
     clock.advance(50)
 
     assert [reply.xid for reply in client.replies()] == [second]
+
+
+# --- what operators see ----------------------------------------------------------------
+
+
+def test_the_word_cons_names_the_last_request_of_a_connection(ensemble: Ensemble) -> None:
+    """By the name of its opcode; empty before the first answer to a request."""
+    client = started(ensemble)
+    assert ",lop=," in words.answer(ensemble.servers[0], b"cons")
+
+    client.request(Opcode.GET_CHILDREN, GetChildren("/"))
+    assert ",lop=GET_CHILDREN," in words.answer(ensemble.servers[0], b"cons")
