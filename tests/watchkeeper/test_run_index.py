@@ -162,6 +162,7 @@ def test_latest_leads_to_the_run_that_ended_last(
     assert first_page(link) == link / "index.html"
     assert first_page(Path("runs")).parent.name == "consumer-crash-hardened-sim-0"
     assert len(gathered((Path("runs"),)).runs) == 2
+    assert len(gathered(tuple(Path("runs").iterdir())).runs) == 2
 
     link.unlink()
     link.mkdir()

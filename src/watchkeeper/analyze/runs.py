@@ -43,9 +43,13 @@ def gathered(places: tuple[Path, ...]) -> Gathered:
     """Look into folders of runs, of sweeps, or of many of these; Stop where there is no run."""
     found = Gathered()
     plans = Plans()
+    looked: set[Path] = set()
     for place in places:
         if not place.exists():
             raise Stop(USAGE, f"there is no {place}; expected the folder of a run, or of a sweep")
+        if place.resolve() in looked:  # by another name, as runs/* names the latest run twice
+            continue
+        looked.add(place.resolve())
         for home in sorted({path.parent for path in place.rglob(MANIFEST)}):
             found.sweeps.append(home.resolve() / RUNS)
             _add_limits_of_sweep(home, found)
