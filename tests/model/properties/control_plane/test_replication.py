@@ -114,6 +114,13 @@ def _never_deleted(row: Row) -> Row | None:
     return None if is_deletion else row
 
 
+def _marks_fall(row: Row) -> Row:
+    """A leader commits ever less."""
+    if row[KIND] != EventKind.COMMITTED:
+        return row
+    return with_detail(row, high_watermark=1_000 - row[DETAIL]["high_watermark"])
+
+
 @pytest.mark.parametrize(
     ("change", "claim"),
     [
@@ -126,6 +133,7 @@ def _never_deleted(row: Row) -> Row | None:
         (_never_leads, LEADERS_LEAD),
         (_leads_on, LEADERS_LEAD),
         (_never_deleted, CARRIED_OUT),
+        (_marks_fall, RISING),
     ],
 )
 def test_each_property_can_be_violated(change: Change, claim: Property) -> None:
