@@ -30,7 +30,7 @@ class Entry(NamedTuple):
     @property
     def label(self) -> str:
         """The entry in a few words."""
-        label = f"{self.verb} {self.target}".replace("_", " ")
+        label = f"{self.verb.replace('_', ' ')} {self.target}"
         if self.members:
             label = f"{label} ({listed(self.members)})"
         return label if self.found_target else f"{label}: no target"
