@@ -92,6 +92,7 @@ NEEDS_WHAT_IS_NOT_THERE = ("Reconfig", "ReadOnly", "update_host_list", "ssl", "S
 """Words in the names of tests that need a reconfiguration, TLS, SASL, or three servers."""
 
 
+@pytest.mark.slow
 def test_a_third_of_kazoos_own_tests_pass(tmp_path: Path) -> None:
     """Each passes at least once in four runs: they wait for times that a machine may not keep."""
     run = kazoo_suite.Run("python", 1, 90, tmp_path / "kazoo.log")

@@ -118,7 +118,7 @@ REASONS = [
         [
             "broker/1 stood still for 3.00 s",
             "an operator created /config/changes/config_change_0000000000",
-            'broker/1 read /config/changes/config_change_0000000001: "views"',
+            "broker/1 read the settings of views",
         ],
     ),
     (

@@ -123,7 +123,11 @@ class CostsJudge:
             work.requests += 1
 
     def _applied(self, event: Event) -> None:
-        """Count a change: of a broker as its work, of any other program as a cause."""
+        """Count a change: of a broker as its work, of any other program as a cause.
+
+        The log of an external server does not say what a write is for; there none is counted as
+        a controller's.
+        """
         work = self._of(self.history.holders.get(event.session, ""))
         is_of_broker = work is not None
         if work is None and len(self.work) == 1:
@@ -133,7 +137,7 @@ class CostsJudge:
             partition = paths.parse_state(path)
             if partition is not None and what != "deleted":
                 work.partitions[partition] = None
-                work.writes += is_of_broker and event.detail["purpose"] in OF_CONTROLLERS
+                work.writes += is_of_broker and event.detail.get("purpose") in OF_CONTROLLERS
             elif not is_of_broker and is_cause(what, path):
                 work.causes += 1
 

@@ -34,11 +34,16 @@ def judged(
     processes = plans.processes.where("role IN ('broker', 'administrator')").select(
         "run", sql.col("node").alias("by")
     )
-    over = tables.keep("written_over", _written_over(registry.written).join(processes, READER))
-    versions = facts.events.where(sql.col("kind") == EventKind.APPLIED).select(
-        "run", sql.col("seq").cast("long").alias("seq"), detail_field("version").alias("version")
+    requests = facts.events.where(sql.col("kind") == EventKind.APPLIED).select(
+        "run",
+        sql.col("seq").cast("long").alias("seq"),
+        detail_field("op").alias("op"),
+        detail_field("version").alias("version"),
     )
-    blind = over.join(versions, ["run", "seq"]).where("version IS NULL")
+    written = _written_over(registry.written).join(processes, READER)
+    known_requests = written.join(requests, ["run", "seq"]).where("op IS NOT NULL")
+    over = tables.keep("written_over", known_requests)
+    blind = over.where("version IS NULL")
     reads = tables.keep("data_reads", _reads(facts.events, processes))
     key = [*READER, "seq", "path"]
     known = blind.join(reads, READER).where(
