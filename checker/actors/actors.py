@@ -39,6 +39,12 @@ class Actors:
         self.exercised_by_moves: tuple[str, ...] = ()
         self.budget = budget
         self.actors = tuple(member.name for member in self.members)
+        self.name_of = {
+            session: member.name
+            for member in self.members
+            for session in member.moves.process.sessions
+        }
+        """Session -> the member that may use it."""
         self._broadcasts: Interner[Broadcast] = Interner()
         assert self._broadcasts.of(()) == 0, "nothing is cast by the number 0"
 

@@ -109,9 +109,7 @@ class ClusterSystem(Actors):
         of_writes = [claim.name for claim in OF_WRITES if has_controller]
         self.exercised_by_moves = (OWN_NODES.name, MONOTONE.name, ANSWERED.name, *of_writes)
         self._claims: dict[tuple[str, Partition], int] = {}
-        self._terminal_judge = TerminalJudge(
-            plan, self.topic_changes, self.control_plane, self.members
-        )
+        self._terminal_judge = TerminalJudge(plan, self.topic_changes, self.control_plane, self)
         self._judged: dict[tuple[int, ...], RestJudgement] = {}
 
     # --- who there is ------------------------------------------------------------------

@@ -7,14 +7,14 @@ the state of the writer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from watchkeeper.checker.actors.actor_state import ActorState
-from watchkeeper.checker.actors.actors import Member
+from watchkeeper.checker.actors.actors import Actors, Member
 from watchkeeper.checker.actors.transitions import Step, Transitions
 from watchkeeper.model.controller.broker import ControllingBrokerState
 from watchkeeper.model.counterexample.counterexample import UNKNOWN_OWNER
@@ -104,7 +104,9 @@ class ControlPlane:
         before: tuple[tuple[str, bytes | None], ...],
         written: tuple[tuple[str, bytes | None], ...],
     ) -> WriteJudgement:
-        judge, _ = self._judge_of(before)
+        judge = ClusterJudge(self.cluster, Evidence(OF_WRITES))
+        for path, data in before:
+            judge.written(path, WRITER, _text(data), 0)
         others = dict.fromkeys(range((judge.registry.epoch or 0) + 1), ANOTHER)
         judge.registry.raised_by = {**others, **dict.fromkeys(raised, WRITER)}
         judge.evidence = Evidence(OF_WRITES)
@@ -112,51 +114,35 @@ class ControlPlane:
             judge.written(path, WRITER, _text(data), 0)
         found = list(judge.evidence.findings())
         return WriteJudgement(
-            tuple(_violated(found)),
+            tuple(violated(found)),
             frozenset(finding.claim.name for finding in found if finding.exercised),
         )
-
-    def _judge_of(
-        self, nodes: tuple[tuple[str, bytes | None], ...]
-    ) -> tuple[ClusterJudge, Evidence]:
-        """A judge who knows some znodes, with what it has seen of them."""
-        evidence = Evidence((*OF_WRITES, *AT_REST))
-        judge = ClusterJudge(self.cluster, evidence)
-        for path, data in nodes:
-            judge.written(path, WRITER, _text(data), 0)
-        return judge, evidence
 
     # --- at rest -----------------------------------------------------------------------
 
     def judge_rest(
-        self, members: list[Member], values: Mapping[str, ActorState], nodes: Nodes
+        self, actors: Actors, values: Mapping[str, ActorState], nodes: Nodes
     ) -> RestOfControlPlane:
         """Judge a state at rest."""
-        judge, evidence = self._judge_of(())
-        owners = owners_of(members)
+        evidence = Evidence((*OF_WRITES, *AT_REST))
+        judge = ClusterJudge(self.cluster, evidence)
         for path, znode in sorted(nodes.items()):
             if path.startswith(WRITTEN_BY_BROKERS):
-                judge.written(path, owners.get(znode.owner, ""), _text(znode.data), 0)
-        for name, epoch in _acting(members, values):
+                judge.written(path, actors.name_of.get(znode.owner, ""), _text(znode.data), 0)
+        for name, epoch in _acting(actors.members, values):
             judge.failed_over(name, epoch)
         judge.judge_rest(History(self.plan))
         found = [finding for finding in evidence.findings() if finding.claim in AT_REST]
-        return RestOfControlPlane(_violated(found), any(finding.exercised for finding in found))
+        return RestOfControlPlane(violated(found), any(finding.exercised for finding in found))
 
 
-def _violated(findings: list[Finding]) -> list[tuple[str, str]]:
+def violated(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Return each property that is violated, with the evidence."""
     return [
         (finding.claim.name, finding.evidence)
         for finding in findings
         if finding.verdict is Verdict.VIOLATED
     ]
-
-
-def owners_of(members: list[Member]) -> dict[int, str]:
-    """Return the process of each session."""
-    return {
-        session: member.name for member in members for session in member.moves.process.sessions
-    }
 
 
 def _acting(members: list[Member], values: Mapping[str, ActorState]) -> Iterator[tuple[str, int]]:
@@ -169,11 +155,11 @@ def _acting(members: list[Member], values: Mapping[str, ActorState]) -> Iterator
                 yield member.name, state.controller.context.epoch
 
 
-def registry_in_words(members: list[Member], nodes: Nodes) -> dict[str, str]:
+def registry_in_words(actors: Actors, nodes: Nodes) -> dict[str, str]:
     """Return what `/controller`, its epoch and the states of partitions say, by their names."""
     said = {}
     if paths.CONTROLLER in nodes:
-        said["controller"] = owners_of(members).get(nodes[paths.CONTROLLER].owner, UNKNOWN_OWNER)
+        said["controller"] = actors.name_of.get(nodes[paths.CONTROLLER].owner, UNKNOWN_OWNER)
     if paths.CONTROLLER_EPOCH in nodes:
         said["controller epoch"] = _text(nodes[paths.CONTROLLER_EPOCH].data)
     for path, znode in sorted(nodes.items()):

@@ -11,15 +11,15 @@ from functools import reduce
 from typing import NamedTuple
 
 from watchkeeper.checker.actors.actor_state import ActorState
-from watchkeeper.checker.actors.actors import Member
-from watchkeeper.checker.cluster.control_plane import ControlPlane, RestOfControlPlane
+from watchkeeper.checker.actors.actors import Actors
+from watchkeeper.checker.cluster.control_plane import ControlPlane, RestOfControlPlane, violated
 from watchkeeper.checker.cluster.topic_changes import TopicChanges
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.broker.registration import on_disk_after
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.properties.at_quiescence import CalmJudge
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.verdicts import Property, Verdict
+from watchkeeper.model.properties.verdicts import Property
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import partition_07
 from watchkeeper.model.registry.payloads import TopicAssignment
@@ -37,14 +37,6 @@ class RestJudgement(NamedTuple):
     """The first property that it violates; empty for none."""
     is_exercised: bool
     """Whether a group has a member and a partition for it, or a controller may be elected."""
-
-
-def _violated(calm: CalmJudge) -> list[tuple[str, str]]:
-    return [
-        (finding.claim.name, finding.evidence)
-        for finding in calm.findings()
-        if finding.verdict is Verdict.VIOLATED
-    ]
 
 
 ANSWERED = Property(
@@ -72,17 +64,17 @@ class TerminalJudge:
         plan: Plan,
         changes: TopicChanges,
         control_plane: ControlPlane | None,
-        members: list[Member],
+        actors: Actors,
     ) -> None:
         self.plan = plan
         self.changes = changes
         self.control_plane = control_plane
-        self.members = members
+        self.actors = actors
 
     def judge(self, processes: dict[str, ActorState], nodes: Nodes) -> RestJudgement:
         """Return the first property that is violated, and whether there is anything to judge."""
         calm, brokers = self._judged(processes, nodes), self._brokers(processes, nodes)
-        found = [*_unanswered(processes), *_violated(calm), *brokers.violations]
+        found = [*_unanswered(processes), *violated(calm.findings()), *brokers.violations]
         return RestJudgement(
             next((name for name, _ in found), ""),
             is_exercised=calm.partitions > 0 or brokers.is_exercised,
@@ -91,13 +83,13 @@ class TerminalJudge:
     def findings(self, processes: dict[str, ActorState], nodes: Nodes) -> list[tuple[str, str]]:
         """Return every property that is violated, with the evidence."""
         brokers = self._brokers(processes, nodes)
-        of_groups = _unanswered(processes) or _violated(self._judged(processes, nodes))
+        of_groups = _unanswered(processes) or violated(self._judged(processes, nodes).findings())
         return [*of_groups, *brokers.violations]
 
     def _brokers(self, processes: dict[str, ActorState], nodes: Nodes) -> RestOfControlPlane:
         if self.control_plane is None:
             return RestOfControlPlane([], is_exercised=False)
-        return self.control_plane.judge_rest(self.members, processes, nodes)
+        return self.control_plane.judge_rest(self.actors, processes, nodes)
 
     def _judged(self, processes: dict[str, ActorState], nodes: Nodes) -> CalmJudge:
         history = self._history(processes, nodes)

@@ -146,20 +146,15 @@ def _registry(system: ClusterSystem, state: State) -> dict[str, str]:
     """What the registry says of the control plane; empty without one."""
     if system.control_plane is None:
         return {}
-    return registry_in_words(system.members, system.service.trees[state[0]].nodes)
+    return registry_in_words(system, system.service.trees[state[0]].nodes)
 
 
 def _owners(system: ClusterSystem, state: State) -> dict[str, str]:
-    names = {
-        session: member.name
-        for member in system.members
-        for session in member.moves.process.sessions
-    }
     owners = {}
     for path, znode in sorted(system.service.trees[state[0]].nodes.items()):
         claim = paths.parse_owner(path)
         if claim is not None:
-            owners[str(claim[1])] = names.get(znode.owner, UNKNOWN_OWNER)
+            owners[str(claim[1])] = system.name_of.get(znode.owner, UNKNOWN_OWNER)
     return owners
 
 

@@ -85,11 +85,6 @@ class UserSystem(UnreducedSystem, Actors):
             for at, (name, program) in enumerate(programs.items())
         ]
         super().__init__(members, Budget(faults, together))
-        self._name_of = {
-            session: member.name
-            for member in self.members
-            for session in member.moves.process.sessions
-        }
         self._seen: list[dict[int, int]] = [{} for _ in self.members]
         """Local value -> the number of what claims see of it, by member."""
         self._views: Interner[ProgramView] = Interner()
@@ -193,4 +188,4 @@ class UserSystem(UnreducedSystem, Actors):
         views = {
             name: self._views[number] for name, number in zip(self.actors, key[1:], strict=True)
         }
-        return view_of(self.service.trees[key[0]], views, self._name_of)
+        return view_of(self.service.trees[key[0]], views, self.name_of)

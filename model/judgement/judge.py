@@ -157,12 +157,11 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
 def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
     """Findings about groups in a run without groups: unknown, and they count only if no other
     finding does. That a process deletes no ephemeral of another one concerns brokers too."""
-    elects = any(cluster.controller is not None for cluster in plan.clusters)
-    counts = not (plan.sometimes or plan.never or plan.timeline or elects)
+    counts = not (plan.sometimes or plan.never or plan.timeline or plan.elects_controllers)
     message = "there is no group"
     return [
         finding
-        if elects and finding.claim is OWN_NODES
+        if plan.elects_controllers and finding.claim is OWN_NODES
         else Finding(finding.claim, Verdict.UNKNOWN, message, counts=counts)
         for finding in findings
     ]

@@ -343,6 +343,16 @@ class Plan:
         """What the names of a cluster's processes begin with; empty where it is the only one."""
         return f"{cluster}:" if len(self.clusters) > 1 else ""
 
+    @property
+    def elects_controllers(self) -> bool:
+        """Whether the brokers of a cluster elect a controller."""
+        return any(cluster.controller is not None for cluster in self.clusters)
+
+    @property
+    def replicates(self) -> bool:
+        """Whether the brokers of a cluster replicate."""
+        return any(cluster.replication is not None for cluster in self.clusters)
+
     def brokers_against(self, action: Action) -> tuple[str, ...]:
         """The brokers and roles of brokers from which an action cuts a broker off.
 

@@ -106,8 +106,7 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
         run.plan is None or bool(run.plan.groups),
         run.plan is not None
         and any(cluster.storage is not None for cluster in run.plan.clusters),
-        run.plan is not None
-        and any(cluster.controller is not None for cluster in run.plan.clusters),
+        run.plan is not None and run.plan.elects_controllers,
         *(read.events, read.end_us, read.fingerprint, run.fingerprint, run.verdict),
     )
 

@@ -46,10 +46,9 @@ def _why_not(plan: Plan, action: Action, zookeeper: Implementation | None) -> st
         return LACKING.get(verb, "no world can do it")
     if "zookeeper" in action.target:
         return _why_not_to_servers(action, zookeeper)
-    if verb == "partition" and action.option("from", "zookeeper") != "zookeeper":
-        replicates = any(cluster.replication is not None for cluster in plan.clusters)
-        if not (replicates and plan.brokers_against(action)):
-            return BETWEEN_OTHERS
+    between_others = verb == "partition" and action.option("from", "zookeeper") != "zookeeper"
+    if between_others and not (plan.replicates and plan.brokers_against(action)):
+        return BETWEEN_OTHERS
     if zookeeper is None and verb in BY_HAND:
         return "a ZooKeeper that runs already does not say who has written"
     return ""

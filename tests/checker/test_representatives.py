@@ -117,7 +117,7 @@ def test_two_records(variant: ReplicationVariant, faults: frozenset[Fault]) -> N
 
 @pytest.mark.slow
 def test_several_faults_together() -> None:
-    """Two faults, each once, of a process without memory."""
+    """Three faults, each once, of a process without memory."""
     faults = frozenset({Fault.CRASH, Fault.REPLY, Fault.DEPOSED})
 
     same_classes(Steps(HARDENED, LARGER._replace(epochs=1, faults=faults)))

@@ -436,5 +436,4 @@ class ControlPlaneJudge:
 
 def control_plane_judge(plan: Plan, history: History) -> ControlPlaneJudge | None:
     """The judge of a run's control planes; None if no broker elects a controller."""
-    elects = any(cluster.controller is not None for cluster in plan.clusters)
-    return ControlPlaneJudge(plan, history) if elects else None
+    return ControlPlaneJudge(plan, history) if plan.elects_controllers else None

@@ -29,9 +29,9 @@ Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
     """The judges that follow the events of a run, as far as its clusters concern them."""
     judges: tuple[Judge, ...] = ()
-    if any(cluster.controller is not None for cluster in plan.clusters):
+    if plan.elects_controllers:
         judges += (UpdatesJudge(plan, history), CostsJudge(plan, history))
-    if any(cluster.replication is not None for cluster in plan.clusters):
+    if plan.replicates:
         judges += (
             ReplicationJudge(plan, history),
             BrokersJudge(plan, history),

@@ -25,7 +25,6 @@ from watchkeeper.check.check import (
     exit_code_of,
     explore_within,
     failed_in_words,
-    has_replicas,
 )
 from watchkeeper.checker.search.search import DEFAULT_OPTIONS, Progress, SearchOptions
 from watchkeeper.console.exit import HOLDS
@@ -220,7 +219,7 @@ def cells_of(plan: Plan) -> tuple[list[Cell], list[str]]:
     if not plan.groups:  # brokers alone: any order of their starts, and then two faults, is much
         bounds = replace(bounds, begin="settled")
     cells = [Cell(TIMELINE, _column(bounds.begin, 0), "", plan, bounds)]
-    remarks = [ABOUT, *([WITHOUT_REPLICAS] if has_replicas(plan) else [])]
+    remarks = [ABOUT, *([WITHOUT_REPLICAS] if plan.replicates else [])]
     remarks += map(str, warnings_of(plan))
     if of_scenario.left_out:
         remarks.append(f"not explored: {', '.join(of_scenario.left_out)}")
@@ -234,8 +233,7 @@ def cells_of(plan: Plan) -> tuple[list[Cell], list[str]]:
 
 def _cells(plan: Plan, group: str) -> Iterator[Cell]:
     members = max((len(group.consumers) for group in plan.groups), default=0)
-    has_controller = any(cluster.controller is not None for cluster in plan.clusters)
-    rows = {**FAULTS, **(OF_CONTROLLERS if has_controller else {})}
+    rows = {**FAULTS, **(OF_CONTROLLERS if plan.elects_controllers else {})}
     for begin, messages in COLUMNS:
         for row, faults in rows.items():
             if _applies(plan.groups, faults) and (plan.groups or not messages):

@@ -183,7 +183,7 @@ def explore_within(
     plan = shrunk(whole, bounds)
     remarks = [
         *about,
-        *([WITHOUT_REPLICAS] if has_replicas(whole) else []),
+        *([WITHOUT_REPLICAS] if whole.replicates else []),
         *_lost_variants(whole, plan),
         *map(str, warnings_of(plan)),
     ]
@@ -382,23 +382,17 @@ def _findings(
 
 def claims_of(plan: Plan) -> list[Property]:
     """Return the properties that a search of a plan judges."""
-    has_controller = any(cluster.controller is not None for cluster in plan.clusters)
-    of_group = bool(plan.groups) or not has_controller
+    of_group = bool(plan.groups) or not plan.elects_controllers
     claims = list(ALWAYS) if of_group else [OWN_NODES]
     if plan.strict_ownership and of_group:
         claims.insert(1, STRICT)
-    claims += control_plane.OF_WRITES if has_controller else ()
+    claims += control_plane.OF_WRITES if plan.elects_controllers else ()
     commits = any(
         commits_by_hand(group, consumer.variant) for group, consumer in plan.consumers()
     )
     claims += [claim for claim in AT_REST if of_group and (commits or claim is not ANSWERED)]
-    claims += control_plane.AT_REST if has_controller else ()
+    claims += control_plane.AT_REST if plan.elects_controllers else ()
     return [*claims, PROGRESS]
-
-
-def has_replicas(plan: Plan) -> bool:
-    """Whether brokers of a plan replicate, which a search leaves out."""
-    return any(cluster.replication is not None for cluster in plan.clusters)
 
 
 def _finding(claim: Property, searched: Searched, proofs: dict[str, str]) -> Finding:
