@@ -23,13 +23,13 @@ from watchkeeper.model.log.format.requests import (
     decode_request,
     encode_response,
 )
-from watchkeeper.real.broker.sender import Rest, Sender
-from watchkeeper.real.net.frames import Frames
+from watchkeeper.real.broker.framed_connection import FramedConnection
+from watchkeeper.real.broker.sender import Rest
 from watchkeeper.real.process.tasks import Done, Paused, Tasks
 from watchkeeper.real.storage.file_storage import FileStorage
 
 
-class BrokerConnection:
+class BrokerConnection(FramedConnection):
     """The requests of one connection."""
 
     def __init__(
@@ -41,37 +41,11 @@ class BrokerConnection:
         *,
         limit_bytes: int,
     ) -> None:
-        self._connection = connection
-        self._sender = Sender(connection, storage)
+        super().__init__(connection, storage, tasks, limit_bytes=limit_bytes)
         self._serving = serving
-        self._tasks = tasks
-        self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
         self._seen: Request | None = None
         """The next request, if it was decoded to see whether the previous ones can include it."""
         self._is_ahead = False
-        self._is_ending = False
-        self.is_serving = False
-        """Whether a request is being served; it must not be interrupted."""
-
-    def end(self) -> None:
-        """Accept no further request."""
-        self._is_ending = True
-
-    def close(self) -> None:
-        """Close the connection immediately."""
-        self._frames.close()
-        self._connection.close()
-
-    async def run(self) -> None:
-        """Answer requests until the peer closes the connection.
-
-        Raises a LogError that says why the connection has to be closed, or an OSError of the
-        connection.
-        """
-        while (rest := await self._frames.next()) is not None:
-            await rest()
-            if self._is_ending:
-                return
 
     def _begin(self, frames: Iterator[memoryview]) -> tuple[int, Rest | None]:
         """Begin requests as far as possible; return their number and the remaining work."""

@@ -18,13 +18,13 @@ from watchkeeper.model.log.format.frames import WireStruct
 from watchkeeper.model.log.format.requests import encode_response
 from watchkeeper.model.wire_08.fetch import FetchRequest
 from watchkeeper.model.wire_08.table import decode_request
-from watchkeeper.real.broker.sender import Rest, Sender
-from watchkeeper.real.net.frames import Frames
+from watchkeeper.real.broker.framed_connection import FramedConnection
+from watchkeeper.real.broker.sender import Rest
 from watchkeeper.real.process.tasks import Done, Paused, Tasks
 from watchkeeper.real.storage.file_storage import FileStorage
 
 
-class BrokerConnection08:
+class BrokerConnection08(FramedConnection):
     """The requests of one connection."""
 
     def __init__(
@@ -36,33 +36,8 @@ class BrokerConnection08:
         *,
         limit_bytes: int,
     ) -> None:
-        self._connection = connection
-        self._sender = Sender(connection, storage)
+        super().__init__(connection, storage, tasks, limit_bytes=limit_bytes)
         self._serving = serving
-        self._tasks = tasks
-        self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
-        self._is_ending = False
-        self.is_serving = False
-
-    def end(self) -> None:
-        """Accept no further request."""
-        self._is_ending = True
-
-    def close(self) -> None:
-        """Close the connection immediately."""
-        self._frames.close()
-        self._connection.close()
-
-    async def run(self) -> None:
-        """Answer requests until the peer closes the connection.
-
-        Raises a LogError that says why the connection has to be closed, or an OSError of the
-        connection.
-        """
-        while (rest := await self._frames.next()) is not None:
-            await rest()
-            if self._is_ending:
-                return
 
     def _begin(self, frames: Iterator[memoryview]) -> tuple[int, Rest | None]:
         """Begin a request as far as it need not wait; return the remaining work."""

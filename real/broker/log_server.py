@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import logging
 import os
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from watchkeeper.model.actor.events import Notification
 from watchkeeper.model.broker.upkeep import Upkeep
@@ -36,10 +35,12 @@ from watchkeeper.model.log.segments import Segment
 from watchkeeper.model.log.settings import FIRST_CLEANUP_MS
 from watchkeeper.model.log.storage import StorageError
 from watchkeeper.real.broker.disk_worker import DiskWorker
+from watchkeeper.real.broker.framed_connection import FramedConnection
 from watchkeeper.real.broker.settings import BrokerSettings
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.process.tasks import Tasks
 from watchkeeper.real.storage.file_storage import FileStorage
+from watchkeeper.real.storage.folder_lock import lock_folder
 
 L = TypeVar("L", bound=BaseLog)
 
@@ -49,26 +50,6 @@ BACKLOG = 128
 PAUSE_S = 1.0
 """How long no connection is accepted when the system is out of descriptors or memory."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
-class Connection(Protocol):
-    """One connection of a broker."""
-
-    is_serving: bool
-    """Whether a request is being served; it must not be interrupted."""
-
-    def end(self) -> None:
-        """Accept no further request."""
-
-    def close(self) -> None:
-        """Close the connection immediately."""
-
-    async def run(self) -> None:
-        """Answer requests until the peer closes the connection.
-
-        Raises a LogError that says why the connection has to be closed, or an OSError of the
-        connection.
-        """
 
 
 class LogServer(ABC, Generic[L]):
@@ -91,16 +72,16 @@ class LogServer(ABC, Generic[L]):
         self._storage = storage or FileStorage(settings.log_dir)
         self._disk = DiskWorker(self._storage.answer)
         self._tasks = Tasks(remind=remind, failed=self._task_failed, skew_ms=skew_ms)
-        self._lock = _lock_folder(self._storage.root)
+        self._lock = lock_folder(self._storage.root, "another broker works in")
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._is_ending = asyncio.Event()
         self._listener: socket.socket | None = None
-        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._connections: dict[asyncio.Task[None], FramedConnection] = {}
         self._timers: list[asyncio.Task[None]] = []
         self._disk.serve(self._tasks)
 
     @abstractmethod
-    def _connection(self, connection: socket.socket) -> Connection:
+    def _connection(self, connection: socket.socket) -> FramedConnection:
         """Return the server of a connection that was accepted."""
 
     @abstractmethod
@@ -205,7 +186,7 @@ class LogServer(ABC, Generic[L]):
 
         task.add_done_callback(ended)
 
-    async def _serve(self, broker_connection: Connection, name: str) -> None:
+    async def _serve(self, broker_connection: FramedConnection, name: str) -> None:
         try:
             await broker_connection.run()
         except LogError as error:
@@ -273,16 +254,3 @@ def _bound_socket(port: int) -> socket.socket:
         ) from None
     listener.setblocking(False)
     return listener
-
-
-def _lock_folder(root: str) -> int:
-    """Lock a folder until the descriptor is closed or the process ends."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise EnvironmentProblem(
-            f"another broker works in {root}; end that one, or choose another folder"
-        ) from None
-    return descriptor

@@ -10,7 +10,6 @@ position is refused.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,6 @@ from watchkeeper.model.clients.consumer.result_store import (
     StoredResult,
     StoreResult,
 )
-from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.results.segment_file import (
     Segment,
     Step,
@@ -34,6 +32,7 @@ from watchkeeper.real.results.segment_file import (
     write_segment,
 )
 from watchkeeper.real.storage.file_storage import FileStorage
+from watchkeeper.real.storage.folder_lock import lock_folder
 
 RESULTS_TOGETHER = 1_000
 MOST_SEGMENTS = 8
@@ -63,7 +62,7 @@ class SegmentResults:
     ) -> None:
         """A segment is written after `together` results, or as many steps without results."""
         self._storage = FileStorage(Path(folder))
-        self._descriptor = _locked(self._storage.root)
+        self._descriptor = lock_folder(self._storage.root, "another process keeps its results in")
         self._lock = Lock()
         self.together = together
         self._places: dict[tuple[str, Partition], int] = {}
@@ -156,16 +155,3 @@ class SegmentResults:
     def _release(self) -> None:
         self._storage.close()
         os.close(self._descriptor)
-
-
-def _locked(root: str) -> int:
-    """Lock a folder until the descriptor is closed or the process ends."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise EnvironmentProblem(
-            f"another process keeps its results in {root}; end that one, or choose another folder"
-        ) from None
-    return descriptor
