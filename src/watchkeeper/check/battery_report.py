@@ -10,7 +10,12 @@ from rich.text import Text
 from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table, verdict_text
 from watchkeeper.check.battery import TIMELINE, Battery, Searched
 from watchkeeper.check.check import bound_in_words
-from watchkeeper.check.report import labelled_line, print_counterexample, print_properties
+from watchkeeper.check.report import (
+    labelled_line,
+    print_counterexample,
+    print_files,
+    print_properties,
+)
 from watchkeeper.model.plan.bounds import variants_in_words
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, counted
 
@@ -46,9 +51,7 @@ def report(battery: Battery, to: Console, files: list[str]) -> None:
     labelled_line(to, "took", took_in_words(battery))
     for remark in battery.remarks:
         labelled_line(to, "note", remark)
-    labelled_line(to, "reproduce", battery.command)
-    for at, name in enumerate(files):
-        labelled_line(to, "" if at else "files", name)
+    print_files(to, battery.command, files)
 
 
 def _headline(battery: Battery) -> Text:

@@ -13,7 +13,7 @@ from rich.text import Text
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
 from watchkeeper.check.folder import PAGE
-from watchkeeper.check.report import labelled_line, print_counterexample
+from watchkeeper.check.report import labelled_line, print_counterexample, print_files
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, search
 from watchkeeper.checker.search.search import Progress
 from watchkeeper.checker.user_model.explore import ExploreResult
@@ -162,6 +162,4 @@ def report(searched: Searched, to: Console, files: list[str]) -> None:
     size = f"{found.states:,} states and {found.transitions:,} transitions, {end}"
     labelled_line(to, "search", size)
     labelled_line(to, "took", f"{found.seconds:.1f} s")
-    labelled_line(to, "reproduce", searched.command)
-    for at, name in enumerate(files):
-        labelled_line(to, "" if at else "files", name)
+    print_files(to, searched.command, files)

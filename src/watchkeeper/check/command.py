@@ -37,18 +37,9 @@ BUDGET_S = 300.0
     type=options.DURATION,
     help="The time for all searches of a scenario without `bounds:`.  [default: 5m]",
 )
-@click.option("--max-states", type=options.MANY, help="End a search after so many states.")
-@click.option(
-    "--max-seconds",
-    type=click.FloatRange(0, min_open=True),
-    help="End a search after so many seconds.",
-)
-@click.option(
-    "--max-memory",
-    type=click.FloatRange(0, min_open=True),
-    metavar="GIB",
-    help="End a search that uses so much memory.  [default: three quarters of the free]",
-)
+@options.max_states
+@options.max_seconds
+@options.max_memory
 @click.option(
     "--reduce/--no-reduce", "reduces", default=True, help="Use partial-order reduction."
 )
@@ -110,7 +101,7 @@ def _search_bounds(
     """Search a scenario within its own bounds, and report the result."""
     from watchkeeper.check import check, folder
 
-    with _Teller() as teller:
+    with Teller() as teller:
         explored = check.explore_scenario(scenario, variant, searching, tell=teller.tell)
     files = folder.write(explored, out)
     if as_json:
@@ -135,7 +126,7 @@ def _search_battery(
     """Search every cell of a scenario without bounds, and report the result."""
     from watchkeeper.check import battery, folder
 
-    with _Teller() as teller:
+    with Teller() as teller:
         done = battery.explore_battery(
             scenario, variant, budget_s=budget_s, options=searching, tell=teller.tell_of_cell
         )
@@ -150,7 +141,7 @@ def _search_battery(
     return done.exit_code
 
 
-class _Teller(ProgressLine):
+class Teller(ProgressLine):
     """The progress of a search on a terminal, once a second."""
 
     def __init__(self) -> None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from watchkeeper.check.command import Teller
 from watchkeeper.console import options
 from watchkeeper.console.exit import print_json
 from watchkeeper.console.options import example
-from watchkeeper.console.progress import ProgressLine
 
-if TYPE_CHECKING:
-    from watchkeeper.checker.search.search import Progress
-
-EVERY_S = 1.0
 FAULTS = ("crash", "old-checkpoint", "power", "reply", "deposed", "unclean")
 RULES = ("high-watermark", "kip-101", "kip-279", "fetch-epochs", "kip-320")
 PROPERTIES = ("strong-isr", "weak-isr", "leader-in-isr")
@@ -31,14 +26,6 @@ variant_option = click.option(
     default="kafka_08",
     show_default=True,
     help="The version of the brokers.",
-)
-most_states = click.option(
-    "--max-states", type=options.MANY, help="End the search after so many states."
-)
-most_seconds = click.option(
-    "--max-seconds",
-    type=click.FloatRange(0, min_open=True),
-    help="End the search after so many seconds.",
 )
 
 
@@ -99,14 +86,9 @@ most_seconds = click.option(
     show_default=True,
     help="The number of changes of leader or ISR by the controller.",
 )
-@most_states
-@most_seconds
-@click.option(
-    "--max-memory",
-    type=click.FloatRange(0, min_open=True),
-    metavar="GIB",
-    help="End a search that uses so much memory.  [default: three quarters of the free]",
-)
+@options.max_states
+@options.max_seconds
+@options.max_memory
 @options.out
 @options.as_json
 def explore_replicas(
@@ -138,7 +120,7 @@ def explore_replicas(
     from watchkeeper.check.check import limits
     from watchkeeper.checker.replication.partition import Bounds
 
-    with _Teller() as teller:
+    with Teller() as teller:
         searched = replicas_search.explore_replicas(
             variant,
             rule,
@@ -187,8 +169,8 @@ def explore_replicas(
     show_default=True,
     help="The number of brokers.",
 )
-@most_states
-@most_seconds
+@options.max_states
+@options.max_seconds
 @options.out
 @options.as_json
 def explore_brokers(
@@ -213,7 +195,7 @@ def explore_brokers(
     from watchkeeper.check import brokers as brokers_search
 
     limits = {} if max_states is None else {"max_states": max_states}
-    with _Teller() as teller:
+    with Teller() as teller:
         searched = brokers_search.explore_brokers(
             variant,
             tuple(fault.replace("-", "_") for fault in sorted(set(faults))),
@@ -231,17 +213,3 @@ def explore_brokers(
 
         brokers_search.report(searched, console(), files)
     return searched.exit_code
-
-
-class _Teller(ProgressLine):
-    """The progress of a search on a terminal, once a second."""
-
-    def __init__(self) -> None:
-        super().__init__(after_s=EVERY_S, every_s=EVERY_S)
-
-    def tell(self, progress: Progress) -> None:
-        """Show the progress unless the last line is recent."""
-        if self.is_due:
-            from watchkeeper.check.report import progress_line
-
-            self.say(progress_line(progress))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
-from watchkeeper.check.report import labelled_line
+from watchkeeper.check.report import labelled_line, print_files
 from watchkeeper.checker.replication.counterexample import counterexample_of
 from watchkeeper.checker.replication.partition import Bounds, Fault
 from watchkeeper.checker.replication.search import PROPERTIES, Result, search
@@ -180,9 +180,7 @@ def report(searched: Searched, to: Console, files: list[str]) -> None:
         f"{result.states:,} states and {result.transitions:,} transitions, {end}",
     )
     labelled_line(to, "took", f"{result.seconds:.1f} s")
-    labelled_line(to, "reproduce", searched.command)
-    for at, name in enumerate(files):
-        labelled_line(to, "" if at else "files", name)
+    print_files(to, searched.command, files)
 
 
 def _path(found: ReplicasCounterexample | None) -> Iterator[Text]:

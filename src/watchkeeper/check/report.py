@@ -42,9 +42,7 @@ def report(explored: Explored, to: Console, files: list[str]) -> None:
     labelled_line(to, "took", took_in_words(explored))
     for remark in explored.remarks:
         labelled_line(to, "note", remark)
-    labelled_line(to, "reproduce", explored.command)
-    for at, name in enumerate(files):
-        labelled_line(to, "" if at else "files", name)
+    print_files(to, explored.command, files)
 
 
 def print_properties(
@@ -62,6 +60,13 @@ def print_properties(
     show_table(property_table(known, is_limit=is_limit), to)
     if len(known) < len(findings):
         to.print(Text(f"the others are unknown: {ENDED}", "dim"), soft_wrap=True)
+
+
+def print_files(to: Console, command: str, files: Sequence[str]) -> None:
+    """Print the command that repeats a search, and what the search has written."""
+    labelled_line(to, "reproduce", command)
+    for at, name in enumerate(files):
+        labelled_line(to, "" if at else "files", name)
 
 
 def labelled_line(to: Console, label: str, message: str) -> None:

@@ -55,6 +55,18 @@ out = click.option(
     type=click.Path(path_type=Path),
     help="The folder in which each run gets a folder.",
 )
+max_states = click.option("--max-states", type=MANY, help="End a search after so many states.")
+max_seconds = click.option(
+    "--max-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="End a search after so many seconds.",
+)
+max_memory = click.option(
+    "--max-memory",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GIB",
+    help="End a search that uses so much memory.  [default: three quarters of the free]",
+)
 seed = click.option("--seed", default=0, show_default=True, help="Random seed.")
 profile = click.option(
     "--profile",
