@@ -21,6 +21,7 @@ from watchkeeper.console.extras import MissingExtra
 from watchkeeper.console.options import example
 from watchkeeper.console.output import OutputLost, patient
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.experiment.command import experiment
 from watchkeeper.logs.activity_command import activity
 from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
@@ -47,6 +48,7 @@ SECTIONS = {
         *(explore, explore_replicas, explore_brokers, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema),
+        experiment,
     ),
     "Sweep and analyse": (sweep, analyze),
     "Operate": (

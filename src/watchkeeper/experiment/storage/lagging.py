@@ -8,10 +8,9 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
-from bench.design_page.host import Host, new_host
-from bench.design_page.programs import MB, append_all, flushed, messages, took_s
-from bench.design_page.rows import Outcome, Row
-
+from watchkeeper.experiment.apparatus.host import Host, new_host
+from watchkeeper.experiment.apparatus.programs import MB, append_all, flushed, messages, took_s
+from watchkeeper.experiment.apparatus.rows import Outcome, Row
 from watchkeeper.model.log.storage import Append, Send
 from watchkeeper.sim.disk.host_costs import Connection, MachineProfile
 from watchkeeper.sim.storage.host_effects import Idle

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.design_page.host import Host, new_host
-from bench.design_page.programs import MB, messages, took_s
-from bench.design_page.rows import Outcome, Row, about, at_least, at_most
-
+from watchkeeper.experiment.apparatus.host import Host, new_host
+from watchkeeper.experiment.apparatus.programs import MB, messages, took_s
+from watchkeeper.experiment.apparatus.rows import Outcome, Row, about, at_least, at_most
 from watchkeeper.model.log.format.contents import Contents
 from watchkeeper.model.log.storage import Append, CreateFile, NoSuchFile, Read, Send
 from watchkeeper.sim.disk.host_costs import Connection, MachineProfile

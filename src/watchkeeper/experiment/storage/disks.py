@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.design_page.host import new_host
-from bench.design_page.programs import MB, append_all, flushed, messages, read_all, took_s
-from bench.design_page.rows import Outcome, Row, about, at_least
-
+from watchkeeper.experiment.apparatus.host import new_host
+from watchkeeper.experiment.apparatus.programs import (
+    MB,
+    append_all,
+    flushed,
+    messages,
+    read_all,
+    took_s,
+)
+from watchkeeper.experiment.apparatus.rows import Outcome, Row, about, at_least
 from watchkeeper.model.log.storage import Flush, Read
 from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
 from watchkeeper.sim.engine.random_streams import Stream

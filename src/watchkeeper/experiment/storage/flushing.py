@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.design_page.host import Host, new_host, run
-from bench.design_page.programs import ENTRY_BYTES, PAYLOAD_BYTES
-from bench.design_page.rows import Outcome, Row, at_most
-
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
+from watchkeeper.experiment.apparatus.programs import ENTRY_BYTES, PAYLOAD_BYTES
+from watchkeeper.experiment.apparatus.rows import Outcome, Row, at_most
 from watchkeeper.model.log.format.contents import Series, whole_series
 from watchkeeper.model.log.log import Log
 from watchkeeper.model.log.settings import LogSettings

@@ -5,14 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bench.design_page.heaps import SESSION_TIMEOUT_S, longest_silence_s
-
 from watchkeeper.api.simulate import simulate
+from watchkeeper.experiment.apparatus.rows import Outcome, Row
+from watchkeeper.experiment.storage.heaps import SESSION_TIMEOUT_S, longest_silence_s
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
 
 STRICT = "strict single ownership"
 HEAPS_GIB = (1, 2, 4, 8)
+
+
+def zombies(machine: MachineProfile) -> Outcome:
+    """Let consumers stand still for as long as their heaps do."""
+    found = [heap_pause(machine, gib) for gib in HEAPS_GIB]
+    doubled = [one.heap_gib for one in found if one.verdict is Verdict.VIOLATED]
+    rows = [Row(f"heap of {one.heap_gib} GiB: longest pause", one.pause_s, "s") for one in found]
+    rows += [Row("heaps whose pause makes two owners of a partition", len(doubled), "")]
+    rows += [Row("the smallest of them", min(doubled), "GiB")] if doubled else []
+    return Outcome(
+        tuple(rows),
+        (
+            f"The session of the consumer ends after {SESSION_TIMEOUT_S} s; another one takes "
+            "its partitions, and it does not know when it goes on.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

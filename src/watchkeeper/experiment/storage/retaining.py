@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.design_page.btree import BTree
-from bench.design_page.host import new_host
-from bench.design_page.programs import MB, append_all, messages, read_all, took_s
-from bench.design_page.rows import UNCHANGED, Outcome, Row, at_least
-
+from watchkeeper.experiment.apparatus.btree import BTree
+from watchkeeper.experiment.apparatus.host import new_host
+from watchkeeper.experiment.apparatus.programs import MB, append_all, messages, read_all, took_s
+from watchkeeper.experiment.apparatus.rows import UNCHANGED, Outcome, Row, at_least
 from watchkeeper.model.log.storage import Append, Flush
 from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
 from watchkeeper.sim.engine.random_streams import Stream

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from bench.design_page.host import Host, run
-
+from watchkeeper.experiment.apparatus.host import Host, run
 from watchkeeper.model.log.format.contents import (
     Contents,
     Series,

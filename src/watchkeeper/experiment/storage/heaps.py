@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bench.design_page.heap import OBJECTS_A_MESSAGE, Heap, message_bytes
-from bench.design_page.host import Host, new_host, run
-from bench.design_page.programs import MB, append_all, messages, read_all, took_s
-from bench.design_page.rows import Outcome, Row, about, at_least, at_most
-
+from watchkeeper.experiment.apparatus.heap import OBJECTS_A_MESSAGE, Heap, message_bytes
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
+from watchkeeper.experiment.apparatus.programs import MB, append_all, messages, read_all, took_s
+from watchkeeper.experiment.apparatus.rows import Outcome, Row, about, at_least, at_most
 from watchkeeper.model.log.storage import Read
 from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
 from watchkeeper.sim.engine.random_streams import Stream

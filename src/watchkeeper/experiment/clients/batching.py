@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 
-from bench.design_page.host import new_host
-from bench.design_page.programs import ENTRY_BYTES, MB, PAYLOAD_BYTES, took_s
-from bench.design_page.rows import Outcome, Row, at_least
-
+from watchkeeper.experiment.apparatus.host import new_host
+from watchkeeper.experiment.apparatus.programs import ENTRY_BYTES, MB, PAYLOAD_BYTES, took_s
+from watchkeeper.experiment.apparatus.rows import Outcome, Row, at_least
 from watchkeeper.model.log.format.contents import Series, whole_series
 from watchkeeper.model.log.storage import Append, CreateFile
 from watchkeeper.sim.disk.host_costs import MachineProfile

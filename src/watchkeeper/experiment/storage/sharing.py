@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bench.design_page.host import Host, new_host, run
-from bench.design_page.programs import MB, messages
-from bench.design_page.rows import UNCHANGED, Outcome, Row
-
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
+from watchkeeper.experiment.apparatus.programs import MB, messages
+from watchkeeper.experiment.apparatus.rows import UNCHANGED, Outcome, Row
 from watchkeeper.model.log.storage import Append, CreateFile, Read
 from watchkeeper.sim.disk.host_costs import MachineProfile
 from watchkeeper.sim.storage.host_effects import GiveLock, Idle, Lock, TakeLock

@@ -1,17 +1,24 @@
-"""Every statement of the design page that is measured here."""
+"""Each statement of the design page, with the experiment that measures it."""
 
 from __future__ import annotations
 
-from bench.design_page.batching import compression, requests
-from bench.design_page.disks import reading, writing
-from bench.design_page.flushing import policies
-from bench.design_page.heaps import overhead, warming
-from bench.design_page.lagging import lagging
-from bench.design_page.pushing import pushing
-from bench.design_page.retaining import trees, volume
-from bench.design_page.rows import Experiment
-from bench.design_page.sending import consumers, copying
-from bench.design_page.sharing import blocking
+from watchkeeper.experiment.apparatus.rows import Experiment
+from watchkeeper.experiment.clients.balancing import balancing
+from watchkeeper.experiment.clients.batching import compression, requests
+from watchkeeper.experiment.clients.chain import chaining
+from watchkeeper.experiment.clients.committing import committing
+from watchkeeper.experiment.clients.heap_pauses import zombies
+from watchkeeper.experiment.clients.pushing import pushing
+from watchkeeper.experiment.clients.repeats import repeating
+from watchkeeper.experiment.clients.sending import consumers, copying
+from watchkeeper.experiment.storage.ahead import reading_ahead, writing_behind
+from watchkeeper.experiment.storage.caching import caching
+from watchkeeper.experiment.storage.disks import reading, writing
+from watchkeeper.experiment.storage.flushing import policies
+from watchkeeper.experiment.storage.heaps import overhead, warming
+from watchkeeper.experiment.storage.lagging import lagging
+from watchkeeper.experiment.storage.retaining import trees, volume
+from watchkeeper.experiment.storage.sharing import blocking
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -22,6 +29,18 @@ EXPERIMENTS = {
             "about 50 kB/s at random: a ratio of nearly 10,000.",
             "One file is written sequentially, another one at random positions.",
             writing,
+        ),
+        Experiment(
+            "read-ahead",
+            "Reading ahead fetches large blocks into memory before they are wanted.",
+            "A file is read in small pieces, with read-ahead and without.",
+            reading_ahead,
+        ),
+        Experiment(
+            "write-behind",
+            "Writing behind joins small logical writes to large physical ones.",
+            "Small pieces are appended, flushed once at the end, and flushed one by one.",
+            writing_behind,
         ),
         Experiment(
             "disk-and-memory",
@@ -42,6 +61,13 @@ EXPERIMENTS = {
             "minutes to build again; the pagecache is still warm.",
             "A process restarts, with a cache of its own and with the pagecache alone.",
             warming,
+        ),
+        Experiment(
+            "double-caching",
+            "A cache inside the process holds what the pagecache holds already; without it the "
+            "same memory caches twice as much or more.",
+            "A log is read twice, with the pagecache alone and beside a cache in a heap.",
+            caching,
         ),
         Experiment(
             "blocking",
@@ -97,6 +123,38 @@ EXPERIMENTS = {
             "Consumers pull from brokers; in other systems brokers push.",
             "20 MB/s are produced for a fast consumer and one that reads 5 MB/s.",
             pushing,
+        ),
+        Experiment(
+            "push-chain",
+            "In systems where data are pushed downstream each node acts as a broker.",
+            "Three nodes in a row lead to a consumer that takes 5 MB/s of 20 MB/s.",
+            chaining,
+        ),
+        Experiment(
+            "balancing",
+            "A layer-4 balancer needs one connection a producer and may balance badly; with "
+            "ZooKeeper each request is balanced, new brokers are found, and keys stay together.",
+            "Producers of unequal rates send to three brokers; another one joins.",
+            balancing,
+        ),
+        Experiment(
+            "exactly-once",
+            "Two-phase commits need several round trips and may block; an offset that is stored "
+            "beside the result gives each message once without them.",
+            "Batches are committed in both ways; then the process dies in the middle of one.",
+            committing,
+        ),
+        Experiment(
+            "repeats",
+            "A smaller fetch size makes fewer messages that are read twice after a rebalance.",
+            "A member of a group is killed, with several sizes of a fetch and times of a commit.",
+            repeating,
+        ),
+        Experiment(
+            "zombies",
+            "Collecting garbage becomes slow as the heap grows.",
+            "A consumer of a simulated group stands still for as long as its heap is collected.",
+            zombies,
         ),
         Experiment(
             "lag",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from bench.design_page.heap import Heap, OutOfMemory
-from bench.design_page.host import Host, new_host
-from bench.design_page.programs import MB, messages
-from bench.design_page.rows import Outcome, Row
-
+from watchkeeper.experiment.apparatus.heap import Heap, OutOfMemory
+from watchkeeper.experiment.apparatus.host import Host, new_host
+from watchkeeper.experiment.apparatus.programs import MB, messages
+from watchkeeper.experiment.apparatus.rows import Outcome, Row
 from watchkeeper.model.log.format.contents import size_of
 from watchkeeper.model.log.storage import Append, CreateFile, NoSuchFile, Send
 from watchkeeper.sim.disk.host_costs import GIB, Connection, MachineProfile

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.design_page.host import Host, Process
-
+from watchkeeper.experiment.apparatus.host import Host, Process
 from watchkeeper.sim.disk.host_costs import MachineProfile
 from watchkeeper.sim.disk.models import NS
 
