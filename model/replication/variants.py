@@ -1,12 +1,12 @@
 """The versions of replication in a broker, as one table.
 
-Kafka 0.8.2.2 as shipped, and `hardened`. The code reads single answers and never compares a
-variant's name.
+Kafka 0.8.2.2 as shipped, and `hardened`. The design pages describe no program: `documented` has
+the first. The code reads single answers and never compares a variant's name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK, KIP_320, TruncationRule
@@ -103,5 +103,7 @@ HARDENED = ReplicationVariant(
     stale_metadata=StaleMetadata.FORGOTTEN,
 )
 
-REPLICATIONS = {row.name: row for row in (KAFKA_08, HARDENED)}
+DOCUMENTED = replace(KAFKA_08, name="documented")
+
+REPLICATIONS = {row.name: row for row in (DOCUMENTED, KAFKA_08, HARDENED)}
 """The versions by the name of the brokers' variant."""

@@ -41,6 +41,7 @@ from watchkeeper.model.controller.state_machines.states import PartitionStatus
 from watchkeeper.model.controller.state_machines.variants import (
     ControllerVariant,
     StateBefore,
+    StateZnode,
     StrayReplicas,
 )
 from watchkeeper.model.controller.state_machines.writes import StateWrite
@@ -299,7 +300,7 @@ class Reign:
         operations: list[Multi | SetData | Create] = []
         last: list[int] = []
         for write in writes:
-            parts = _creations(write) if write.version is None else [_set(write)]
+            parts = self._creations(write) if write.version is None else [_set(write)]
             operations += [
                 Multi((fence, part), part.purpose) if is_fenced else part for part in parts
             ]
@@ -323,8 +324,7 @@ class Reign:
         return True
 
     async def _create(self, write: StateWrite) -> None:
-        path, data = paths.partition_state(write.partition), write.state.encode()
-        creation = Create(path, data, purpose="create state")
+        creation = self._creation_of(write)
         if not self.me.variant.fenced:
             await create_with_parents(self.requests, creation)
             return
@@ -333,6 +333,20 @@ class Reign:
         except NoNode:
             await self._create_parents(write.partition)
             await self._create_again(creation)
+
+    def _creation_of(self, write: StateWrite) -> Create:
+        path, data = paths.partition_state(write.partition), write.state.encode()
+        is_ephemeral = self.me.variant.state_znode is StateZnode.EPHEMERAL
+        return Create(path, data, ephemeral=is_ephemeral, purpose="create state")
+
+    def _creations(self, write: StateWrite) -> list[Create]:
+        """The znodes between a topic and a state, which may exist, and the state."""
+        above = paths.partitions(write.partition.topic)
+        return [
+            Create(above, b"", purpose="create state"),
+            Create(f"{above}/{write.partition.name}", b"", purpose="create state"),
+            self._creation_of(write),
+        ]
 
     async def _create_parents(self, partition: Partition) -> None:
         """Create the znodes between a topic and a state; never the topic itself."""
@@ -380,17 +394,6 @@ def _set(write: StateWrite) -> SetData:
     assert write.version is not None, "a state that exists has a version"
     path = paths.partition_state(write.partition)
     return SetData(path, write.state.encode(), write.version, "write state")
-
-
-def _creations(write: StateWrite) -> list[Create]:
-    """The znodes between a topic and a state, which may exist, and the state."""
-    above = paths.partitions(write.partition.topic)
-    state = paths.partition_state(write.partition)
-    return [
-        Create(above, b"", purpose="create state"),
-        Create(f"{above}/{write.partition.name}", b"", purpose="create state"),
-        Create(state, write.state.encode(), purpose="create state"),
-    ]
 
 
 def _found(answer: ZnodeView | Failure) -> ZnodeView | None:

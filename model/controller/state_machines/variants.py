@@ -1,13 +1,14 @@
 """The versions of the controller, as one table.
 
-The design pages name the znodes of the control plane and do not describe its program. So there
-are two rows: Kafka 0.8.2.2 as shipped, with the faults that it has, and `hardened`. The code
-reads single answers and never compares a variant's name.
+The design pages name the znodes of the control plane and do not describe its program. So
+`documented` has the znodes as the pages have them, and the program of 0.8.2.2; `kafka_08` is
+0.8.2.2 as shipped, with the faults that it has. The code reads single answers and never compares
+a variant's name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.group.variants import Reads, RequestPolicy
@@ -25,6 +26,13 @@ class EpochRaised(StrEnum):
 
     AFTER_ELECTION = "by a request of its own; if it fails, with the old epoch"
     WITH_ELECTION = "in one multi with the election"
+
+
+class StateZnode(StrEnum):
+    """How long the znode of a partition's state lives."""
+
+    EPHEMERAL = "ephemeral: as long as the session of the controller that created it"
+    PERSISTENT = "persistent"
 
 
 class StateBefore(StrEnum):
@@ -163,6 +171,7 @@ class ControllerVariant:
     epoch_raised: EpochRaised
     fenced: bool
     """Whether every write of a state is a multi with a check of `/controller_epoch`'s version."""
+    state_znode: StateZnode
     state_before: StateBefore
     live_brokers: LiveBrokers
     assignment_watch: AssignmentWatch
@@ -189,6 +198,7 @@ KAFKA_08 = ControllerVariant(
     reads=Reads.ONE_BY_ONE,
     epoch_raised=EpochRaised.AFTER_ELECTION,
     fenced=False,
+    state_znode=StateZnode.PERSISTENT,
     state_before=StateBefore.READ,
     live_brokers=LiveBrokers.READ_AGAIN,
     assignment_watch=AssignmentWatch.AFTER_FAILOVER,
@@ -215,6 +225,7 @@ HARDENED = ControllerVariant(
     reads=Reads.PIPELINED,
     epoch_raised=EpochRaised.WITH_ELECTION,
     fenced=True,
+    state_znode=StateZnode.PERSISTENT,
     state_before=StateBefore.KNOWN,
     live_brokers=LiveBrokers.LISTED,
     assignment_watch=AssignmentWatch.WITH_READ,
@@ -234,5 +245,7 @@ HARDENED = ControllerVariant(
     cluster_identity=ClusterIdentity.CREATED_ONCE,
 )
 
-CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}
+DOCUMENTED = replace(KAFKA_08, name="documented", state_znode=StateZnode.EPHEMERAL)
+
+CONTROLLERS = {row.name: row for row in (DOCUMENTED, KAFKA_08, HARDENED)}
 """The versions by the name of the brokers' variant."""
