@@ -140,6 +140,7 @@ class ClusterPlan:
             broker.broker_id,
             plan.variant,
             min_in_sync=plan.min_in_sync,
+            allows_unclean=self.controller is None or self.controller.allows_unclean,
             lag_time_ms=plan.lag_time_ms,
             lag_messages=plan.lag_messages,
             fetch_wait_ms=plan.fetch_wait_ms,

@@ -85,6 +85,8 @@ class ReplicationSettings:
     variant: ReplicationVariant
     min_in_sync: int = 1
     """`min.insync.replicas`."""
+    allows_unclean: bool = True
+    """`unclean.leader.election.enable`, true by default in 0.8.2."""
     lag_time_ms: int = 10_000
     """`replica.lag.time.max.ms`."""
     lag_messages: int = 4_000
@@ -400,6 +402,10 @@ class Replicas:
         The setting of the topic counts before that of the broker.
         """
         return self.settings.get(topic, TopicConfig()).min_in_sync(self.me.min_in_sync)
+
+    def allows_unclean(self, topic: str) -> bool:
+        """Whether a replica that is not in the ISR may lead, and others cut what it lacks."""
+        return self.settings.get(topic, TopicConfig()).allows_unclean(self.me.allows_unclean)
 
     # --- logs and high watermarks ------------------------------------------------------
 

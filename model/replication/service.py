@@ -13,7 +13,9 @@ from typing import Any
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.tasks import Start, take
-from watchkeeper.model.replication.fetcher import start_fetcher
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.storage import StorageError
+from watchkeeper.model.replication.fetcher import BrokerHalted, start_fetcher
 from watchkeeper.model.replication.leader import (
     append,
     serve_end_of_epoch,
@@ -38,6 +40,8 @@ from watchkeeper.model.replication.requests import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 
+ENDS_BROKER = (LogError, StorageError, BrokerHalted)
+"""The errors of a task that end the process of its broker; others are faults of the program."""
 SHUTDOWN_MS = 30_000
 """How long a broker that leaves waits for the controller."""
 

@@ -64,6 +64,13 @@ class SlowFollower(StrEnum):
     LONG_BEHIND = "one that was at the end of the log too long ago"
 
 
+class LongerLog(StrEnum):
+    """What a follower does whose log is longer than its leader's (KAFKA-3924)."""
+
+    HALTS = "cuts it where unclean elections are allowed, else ends its process"
+    CUT = "cuts it"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -77,6 +84,7 @@ class ReplicationVariant:
     steady_leader: SteadyLeader
     slow_follower: SlowFollower
     stale_metadata: StaleMetadata
+    longer_log: LongerLog
 
 
 KAFKA_08 = ReplicationVariant(
@@ -89,6 +97,7 @@ KAFKA_08 = ReplicationVariant(
     steady_leader=SteadyLeader.FORGETS,
     slow_follower=SlowFollower.MANY_MESSAGES,
     stale_metadata=StaleMetadata.KEPT,
+    longer_log=LongerLog.HALTS,
 )
 
 HARDENED = ReplicationVariant(
@@ -101,6 +110,7 @@ HARDENED = ReplicationVariant(
     steady_leader=SteadyLeader.REMEMBERS,
     slow_follower=SlowFollower.LONG_BEHIND,
     stale_metadata=StaleMetadata.FORGOTTEN,
+    longer_log=LongerLog.CUT,
 )
 
 REPLICATIONS = {row.name: row for row in (KAFKA_08, HARDENED)}

@@ -57,6 +57,7 @@ class EventKind(StrEnum):
     REPLICA_DELETED = "replica deleted"
     APPENDED = "appended"
     TRUNCATED = "truncated"
+    FOLLOWER_HALTED = "follower halted"
     COMMITTED = "committed"
     ISR_CHANGED = "isr changed"
     ISR_REFUSED = "isr refused"
@@ -200,6 +201,10 @@ MEANINGS: dict[EventKind, str] = {
         "of the leader that took it, and its number"
     ),
     EventKind.TRUNCATED: "a follower has cut its log, which ends at `end` now",
+    EventKind.FOLLOWER_HALTED: (
+        "a broker of 0.8.2.2 ends its process: the log of a replica is longer than its leader's, "
+        "and unclean elections are forbidden"
+    ),
     EventKind.COMMITTED: "the high watermark of a leader has risen",
     EventKind.ISR_CHANGED: "a leader has written another ISR",
     EventKind.ISR_REFUSED: "a leader could not write an ISR: the state has another version",
@@ -250,7 +255,7 @@ MEANINGS: dict[EventKind, str] = {
         "a broker closed a connection because of a request that it cannot serve"
     ),
     EventKind.SEGMENT_DELETED: "a broker deleted the oldest segment of a log",
-    EventKind.BROKER_FAILED: "a broker ends because of its disk",
+    EventKind.BROKER_FAILED: "a broker ends because of its disk, or of what is on it",
     EventKind.HOST_METRICS: (
         "bytes on a broker's host: not flushed now, at most since the last time, not written, "
         "in the pagecache, found there by reads so far, not found; live: of the broker's "

@@ -242,6 +242,9 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.REPLICA_OPENED: _opened,
     EventKind.REPLICA_DELETED: lambda event: f"{event.node} deleted its log of {_place(event)}",
     EventKind.TRUNCATED: _truncated,
+    EventKind.FOLLOWER_HALTED: lambda event: (
+        f"{event.node} found its log of {_place(event)} longer than its leader's"
+    ),
     EventKind.BECAME_LEADER: _leads,
     EventKind.BECAME_FOLLOWER: _follows,
     EventKind.LEADER_UNKNOWN: lambda event: (
@@ -264,7 +267,9 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.OFFSET_RESET: lambda event: (
         f"{event.node} continued {_place(event)} at offset {event.detail['to']}{_why(event)}"
     ),
-    EventKind.BROKER_FAILED: lambda event: f"{event.node} ended because of its disk",
+    EventKind.BROKER_FAILED: lambda event: (
+        f"{event.node} ended because of its disk, or of what is on it"
+    ),
     EventKind.SEND_FAILED: lambda event: f"{event.node} gave up messages that it had accepted",
 }
 """Kind of event -> its sentence."""

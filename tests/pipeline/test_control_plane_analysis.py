@@ -35,6 +35,7 @@ RUNS = (
     ("settings-changed-twice", "hardened", 1),
     ("rolling-restart", "hardened", 4),
     ("group-reads-replicas", "kafka_08", 1),
+    ("follower-longer-than-leader", "kafka_08", 1),
     ("group-reads-then-unclean-election", "hardened", 1),
 )
 BUGS = ("KAFKA-858", "KAFKA-999")

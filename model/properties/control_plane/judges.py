@@ -12,6 +12,7 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
+from watchkeeper.model.properties.control_plane.halts import HALTS, HaltsJudge
 from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
@@ -19,11 +20,11 @@ from watchkeeper.model.properties.history import History
 
 OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS)
 """The properties of clusters whose brokers elect a controller."""
-OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS)
+OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS, *HALTS)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
-Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge
+Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge | HaltsJudge
 
 
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
@@ -36,6 +37,7 @@ def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
             ReplicationJudge(plan, history),
             BrokersJudge(plan, history),
             MarksJudge(plan, history),
+            HaltsJudge(plan, history),
         )
     return judges
 

@@ -9,5 +9,6 @@ costs         what controllers do, against what has changed
 replication   the properties of replicas
 brokers       the properties of what brokers know and hold
 marks         whether what brokers know to be committed outlives their processes
+halts         brokers that end themselves
 judged        all of them, for the runs that they are about
 """

@@ -11,6 +11,7 @@ from watchkeeper.pipeline.analysis.control_plane import (
     brokers,
     controllers,
     costs,
+    halts,
     marks,
     replication,
     updates,
@@ -66,6 +67,7 @@ def of_control_planes(
         )
         .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
         .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
+        .unionByName(own.keep("halts", halts.judged(replicate, facts, plans)))
     )
 
 
