@@ -11,6 +11,7 @@ to brokers, where they carry them out (`model/replication/`).
   preferred     the preferred replica of each partition leads again
   reassignment  a partition moves to other brokers
   deletion      topics are deleted: replicas first, znodes last
+  changed_isrs  other brokers learn of the ISRs that leaders have changed
   shutdown      a broker that leaves hands over what it leads
   controller    the tasks of one broker's controller, one a turn
   broker        a broker's registration and its controller, as one program

@@ -19,6 +19,7 @@ from watchkeeper.model.actor.events import Command, CommandKind, Fired
 from watchkeeper.model.actor.orders import REQUESTS
 from watchkeeper.model.actor.retry import Direct, Requests, UntilConnected
 from watchkeeper.model.actor.tasks import UNBOUNDED, Drain, put
+from watchkeeper.model.controller.changed_isrs import isrs_changed
 from watchkeeper.model.controller.deletion import deletions_requested, replicas_deleted
 from watchkeeper.model.controller.election import NO_CONTROLLER, controller_in_registry, elect
 from watchkeeper.model.controller.listeners import (
@@ -52,6 +53,7 @@ class Task(StrEnum):
     REASSIGNMENT = "reassignment requested"
     PREFERRED = "preferred election requested"
     DELETIONS = "deletions requested"
+    ISRS_CHANGED = "ISRs changed"
     SERVE = "serve requests"
 
 
@@ -124,6 +126,7 @@ class ControllerState:
 
     def _watched_requests(self, context: Context) -> Iterator[Due]:
         yield from (Due(Task.REASSIGNMENT), Due(Task.PREFERRED), Due(Task.DELETIONS))
+        yield Due(Task.ISRS_CHANGED)
         for partition in sorted(context.moves):
             yield Due(Task.STATE_CHANGED, partition.topic, partition.name)
 
@@ -156,6 +159,7 @@ _TASKS_BY_PATH = {
     paths.REASSIGN_PARTITIONS: Task.REASSIGNMENT,
     paths.PREFERRED_REPLICA_ELECTION: Task.PREFERRED,
     paths.DELETE_TOPICS: Task.DELETIONS,
+    paths.ISR_CHANGES: Task.ISRS_CHANGED,
 }
 
 
@@ -310,6 +314,7 @@ _TASKS: Mapping[Task, _Work] = {
     Task.REASSIGNMENT: _listening(lambda reign, due: reassignment_requested(reign)),
     Task.PREFERRED: _listening(lambda reign, due: preferred_requested(reign)),
     Task.DELETIONS: _listening(lambda reign, due: deletions_requested(reign)),
+    Task.ISRS_CHANGED: _listening(lambda reign, due: isrs_changed(reign)),
     Task.SERVE: _serve,
 }
 """Task -> the function that does it."""

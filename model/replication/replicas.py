@@ -127,6 +127,8 @@ class Replicas:
         """Creates a topic that a client wants and that this broker does not know."""
         self.arrivals: dict[str, Arrival] = {}
         """Queue of a fetch that waits -> what it waits for."""
+        self.changed_isrs: dict[Partition, None] = {}
+        """The partitions whose ISR this leader has changed, and of which it has to let know."""
         self._numbers = count(1)
         self.by_partition: dict[Partition, Replica] = {}
 
@@ -349,18 +351,24 @@ class Replicas:
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
         await self._forget_what_may_be_stale(request.controller_epoch)
         self.alive = request.alive
-        changed = []
+        leaders: list[list[object]] = []
+        isrs: list[list[object]] = []
         for said in request.states:
             known = self.states.get(said.partition)
             if known is None or known.state.leader != said.state.leader:
-                changed.append([*said.partition, said.state.leader])
+                leaders.append([*said.partition, said.state.leader])
+            if known is None or set(known.state.isr) != set(said.state.isr):
+                isrs.append([*said.partition, list(said.state.isr)])
             if said.state.leader == DELETED:
                 self.states.pop(said.partition, None)
             else:
                 self.states[said.partition] = said
-        if changed:
+        if leaders or isrs:
             await emit(
-                EventKind.METADATA_UPDATED, epoch=request.controller_epoch, leaders=changed
+                EventKind.METADATA_UPDATED,
+                epoch=request.controller_epoch,
+                leaders=leaders,
+                isrs=isrs,
             )
         return Outcome()
 
@@ -376,7 +384,7 @@ class Replicas:
         if self.states and self.me.variant.stale_metadata is StaleMetadata.FORGOTTEN:
             forgotten = [[*partition, DELETED] for partition in self.states]
             self.states.clear()
-            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten)
+            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten, isrs=[])
 
     def metadata_of(self, topic: str) -> TopicMetadata:
         """Return who leads the partitions of a topic, as far as this broker knows."""

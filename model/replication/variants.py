@@ -71,6 +71,13 @@ class LongerLog(StrEnum):
     CUT = "cuts it"
 
 
+class ChangedIsr(StrEnum):
+    """Whom a leader lets know that it has changed an ISR (KAFKA-1367)."""
+
+    WRITTEN = "no process; it is in the state"
+    ANNOUNCED = "the controller, by a notification"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -85,6 +92,7 @@ class ReplicationVariant:
     slow_follower: SlowFollower
     stale_metadata: StaleMetadata
     longer_log: LongerLog
+    changed_isr: ChangedIsr
 
 
 KAFKA_08 = ReplicationVariant(
@@ -98,6 +106,7 @@ KAFKA_08 = ReplicationVariant(
     slow_follower=SlowFollower.MANY_MESSAGES,
     stale_metadata=StaleMetadata.KEPT,
     longer_log=LongerLog.HALTS,
+    changed_isr=ChangedIsr.WRITTEN,
 )
 
 HARDENED = ReplicationVariant(
@@ -111,6 +120,7 @@ HARDENED = ReplicationVariant(
     slow_follower=SlowFollower.LONG_BEHIND,
     stale_metadata=StaleMetadata.FORGOTTEN,
     longer_log=LongerLog.CUT,
+    changed_isr=ChangedIsr.ANNOUNCED,
 )
 
 REPLICATIONS = {row.name: row for row in (KAFKA_08, HARDENED)}

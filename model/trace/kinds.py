@@ -209,8 +209,8 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.ISR_CHANGED: "a leader has written another ISR",
     EventKind.ISR_REFUSED: "a leader could not write an ISR: the state has another version",
     EventKind.METADATA_UPDATED: (
-        "a broker has learned who leads partitions; each is a topic, a partition, and the "
-        "leader, -2 if the topic is being deleted"
+        "a broker has learned who leads partitions, or their ISRs; each is a topic, a partition, "
+        "and the leader or the ISR; a leader of -2 if the topic is being deleted"
     ),
     EventKind.TOPIC_AUTO_CREATED: (
         "a broker created a topic that a client wants, or could not, with the reason"

@@ -258,7 +258,7 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.SETTINGS_REFUSED: lambda event: (
         f"{event.node} could not read settings{_why(event)}"
     ),
-    EventKind.METADATA_UPDATED: lambda event: f"{event.node} learned who leads",
+    EventKind.METADATA_UPDATED: lambda event: f"{event.node} learned who leads, or an ISR",
     EventKind.SHUT_DOWN: lambda event: f"{event.node} had handed over what it led",
     EventKind.EXPIRED: lambda event: f"{event.node} learned that its session had expired",
     EventKind.CONNECTED: lambda event: (

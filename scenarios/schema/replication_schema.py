@@ -50,6 +50,11 @@ class ReplicationModel(Model):
         validate_default=True,
         description="replica.fetch.wait.max.ms: how long a leader waits for something to come",
     )
+    isr_in_metadata: bool = Field(
+        False,
+        description="whether *ISRs are known* counts for the verdict; clients of 0.8 do not need "
+        "the ISRs that brokers tell them",
+    )
     auto_create_topics: AutoCreationModel | None = Field(
         None,
         description="auto.create.topics.enable: brokers create the topics that loads and groups "

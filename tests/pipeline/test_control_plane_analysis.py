@@ -36,6 +36,7 @@ RUNS = (
     ("rolling-restart", "hardened", 4),
     ("group-reads-replicas", "kafka_08", 1),
     ("follower-longer-than-leader", "kafka_08", 1),
+    ("isr-in-metadata", "kafka_08", 1),
     ("group-reads-then-unclean-election", "hardened", 1),
 )
 BUGS = ("KAFKA-858", "KAFKA-999")

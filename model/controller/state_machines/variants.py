@@ -152,6 +152,13 @@ class ClusterIdentity(StrEnum):
     CREATED_ONCE = "the first broker creates it, every broker reads it"
 
 
+class IsrsOfLeaders(StrEnum):
+    """What becomes of an ISR that its leader has changed (KAFKA-1367)."""
+
+    UNSEEN = "the controller does not look, and other brokers do not learn of it"
+    TOLD = "the controller sees the leader's notification, and tells every broker"
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerVariant:
     """One version of the controller."""
@@ -180,6 +187,7 @@ class ControllerVariant:
     replica_without_state: ReplicaWithoutState
     settings_changes: SettingsChanges
     cluster_identity: ClusterIdentity
+    isrs_of_leaders: IsrsOfLeaders
 
 
 KAFKA_08 = ControllerVariant(
@@ -206,6 +214,7 @@ KAFKA_08 = ControllerVariant(
     replica_without_state=ReplicaWithoutState.FAILS,
     settings_changes=SettingsChanges.AS_LISTED,
     cluster_identity=ClusterIdentity.NONE,
+    isrs_of_leaders=IsrsOfLeaders.UNSEEN,
 )
 
 HARDENED = ControllerVariant(
@@ -232,6 +241,7 @@ HARDENED = ControllerVariant(
     replica_without_state=ReplicaWithoutState.STOPS,
     settings_changes=SettingsChanges.EVERY_NEW,
     cluster_identity=ClusterIdentity.CREATED_ONCE,
+    isrs_of_leaders=IsrsOfLeaders.TOLD,
 )
 
 CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}

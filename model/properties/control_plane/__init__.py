@@ -5,6 +5,7 @@ replication   what leaders append, what is committed, and what replicas keep
 brokers       what brokers know at the end, and what they have left on their disks
 marks         whether what brokers know to be committed outlives their processes
 halts         brokers that end themselves
+isrs          whether brokers know the ISRs that leaders have changed
 updates       whether a write replaces what its writer does not know
 costs         what controllers do, against what has changed
 judges        all of these judges

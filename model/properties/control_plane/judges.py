@@ -13,6 +13,7 @@ from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJ
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
 from watchkeeper.model.properties.control_plane.halts import HALTS, HaltsJudge
+from watchkeeper.model.properties.control_plane.isrs import ISRS, IsrsJudge
 from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
@@ -20,11 +21,11 @@ from watchkeeper.model.properties.history import History
 
 OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS)
 """The properties of clusters whose brokers elect a controller."""
-OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS, *HALTS)
+OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS, *HALTS, *ISRS)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
-Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge | HaltsJudge
+Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge | HaltsJudge | IsrsJudge
 
 
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
@@ -38,6 +39,7 @@ def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
             BrokersJudge(plan, history),
             MarksJudge(plan, history),
             HaltsJudge(plan, history),
+            IsrsJudge(plan, history),
         )
     return judges
 

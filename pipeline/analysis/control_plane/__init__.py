@@ -10,5 +10,6 @@ replication   the properties of replicas
 brokers       the properties of what brokers know and hold
 marks         whether what brokers know to be committed outlives their processes
 halts         brokers that end themselves
+isrs          whether brokers know the ISRs that leaders have changed
 judged        all of them, for the runs that they are about
 """

@@ -12,6 +12,7 @@ from watchkeeper.pipeline.analysis.control_plane import (
     controllers,
     costs,
     halts,
+    isrs,
     marks,
     replication,
     updates,
@@ -68,6 +69,7 @@ def of_control_planes(
         .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
         .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
         .unionByName(own.keep("halts", halts.judged(replicate, facts, plans)))
+        .unionByName(own.keep("isrs", isrs.judged(replicate, facts, seen, plans)))
     )
 
 
