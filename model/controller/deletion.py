@@ -17,7 +17,8 @@ from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NoNode, NotEmpty
 from watchkeeper.model.actor.operations import Delete, GetChildren
 from watchkeeper.model.controller.state_machines import partitions, replicas
-from watchkeeper.model.controller.state_machines.context import Replica
+from watchkeeper.model.controller.state_machines.channel import Sender
+from watchkeeper.model.controller.state_machines.context import Context, Replica
 from watchkeeper.model.controller.state_machines.reign import Reign, children_of
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.controller.state_machines.variants import UnknownDeletion
@@ -81,11 +82,16 @@ async def _resume(reign: Reign, topic: str) -> None:
 
 async def _tell_deleted(reign: Reign, topic: str) -> None:
     """Let every broker forget who leads the partitions of a topic."""
+    reign.check_batch(Sender.CONTROLLER)
     context = reign.context
-    state = PartitionState(DELETED, (), controller_epoch=context.epoch)
-    gone = [LeaderState(partition, state, 0, ()) for partition in context.partitions_of(topic)]
-    reign.batch.tell(context.live, gone)
+    reign.batch.tell(context.live, deleted_states(context, context.partitions_of(topic)))
     await reign.send()
+
+
+def deleted_states(context: Context, gone: Iterable[Partition]) -> list[LeaderState]:
+    """What brokers are told of partitions that are deleted."""
+    state = PartitionState(DELETED, (), controller_epoch=context.epoch)
+    return [LeaderState(partition, state, 0, ()) for partition in gone]
 
 
 async def replicas_deleted(

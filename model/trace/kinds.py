@@ -39,6 +39,9 @@ class EventKind(StrEnum):
     CONTROLLER_RESIGNED = "controller resigned"
     TRANSITION_FAILED = "transition failed"
     UNCLEAN_ELECTION = "unclean election"
+    CALLBACK_FAILED = "callback failed"
+    CALLBACK_LATE = "callback late"
+    CONTROLLER_BLOCKED = "controller blocked"
     CONTROL_SENT = "control request sent"
     CONTROL_REFUSED = "control request refused"
     REQUEST_UNREADABLE = "request unreadable"
@@ -163,6 +166,16 @@ MEANINGS: dict[EventKind, str] = {
         "a controller could not bring a partition or a replica into a state"
     ),
     EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
+    EventKind.CALLBACK_FAILED: (
+        "an error has ended what a controller of 0.8.2.2 does about a change, or a part of it"
+    ),
+    EventKind.CALLBACK_LATE: (
+        "a broker of 0.8.2.2 handles a change as the controller, though its reign is over"
+    ),
+    EventKind.CONTROLLER_BLOCKED: (
+        "a broker of 0.8.2.2 waits for its own thread that lets preferred replicas lead, and "
+        "holds the lock that the thread waits for"
+    ),
     EventKind.CONTROL_SENT: "a controller hands a request to the channel of a broker",
     EventKind.CONTROL_REFUSED: (
         "a broker has answered a controller's request with an error; `partitions` are those "

@@ -228,6 +228,15 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
         f"{event.node} elected broker {event.detail['leader']}, outside of the ISR of "
         f"{_place(event)}"
     ),
+    EventKind.CALLBACK_FAILED: lambda event: (
+        f"an error ended what {event.node} did as the controller{_why(event)}"
+    ),
+    EventKind.CALLBACK_LATE: lambda event: (
+        f"{event.node} handled a change after its reign ({event.detail['task']})"
+    ),
+    EventKind.CONTROLLER_BLOCKED: lambda event: (
+        f"{event.node} waited for its own thread, with the lock that the thread needed"
+    ),
     EventKind.CONTROL_SENT: _sent,
     EventKind.CONTROL_REFUSED: _refused,
     EventKind.REQUEST_UNREADABLE: lambda event: (

@@ -159,6 +159,30 @@ class IsrsOfLeaders(StrEnum):
     TOLD = "the controller sees the leader's notification, and tells every broker"
 
 
+class QueuedCallbacks(StrEnum):
+    """What becomes of changes that are still to be handled when a reign ends."""
+
+    RUN = "they are handled after it, with what the controller remembers (KAFKA-4447)"
+    DROPPED = "they are dropped"
+
+
+class BatchAfterError(StrEnum):
+    """What becomes of requests that are collected when an error ends what a controller does."""
+
+    KEPT = "they stay, and everything that is to be sent after them fails (KAFKA-2300)"
+    DROPPED = "they are dropped"
+
+
+class LeaderBalance(StrEnum):
+    """How preferred replicas come to lead again, when it is time to look."""
+
+    BY_A_THREAD = (
+        "one after the other, by a thread: a resignation in between waits for it, with the lock "
+        "that it needs (KAFKA-4360)"
+    )
+    AT_ONCE = "all at once"
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerVariant:
     """One version of the controller."""
@@ -188,6 +212,9 @@ class ControllerVariant:
     settings_changes: SettingsChanges
     cluster_identity: ClusterIdentity
     isrs_of_leaders: IsrsOfLeaders
+    queued_callbacks: QueuedCallbacks
+    batch_after_error: BatchAfterError
+    leader_balance: LeaderBalance
 
 
 KAFKA_08 = ControllerVariant(
@@ -215,6 +242,9 @@ KAFKA_08 = ControllerVariant(
     settings_changes=SettingsChanges.AS_LISTED,
     cluster_identity=ClusterIdentity.NONE,
     isrs_of_leaders=IsrsOfLeaders.UNSEEN,
+    queued_callbacks=QueuedCallbacks.RUN,
+    batch_after_error=BatchAfterError.KEPT,
+    leader_balance=LeaderBalance.BY_A_THREAD,
 )
 
 HARDENED = ControllerVariant(
@@ -242,6 +272,9 @@ HARDENED = ControllerVariant(
     settings_changes=SettingsChanges.EVERY_NEW,
     cluster_identity=ClusterIdentity.CREATED_ONCE,
     isrs_of_leaders=IsrsOfLeaders.TOLD,
+    queued_callbacks=QueuedCallbacks.DROPPED,
+    batch_after_error=BatchAfterError.DROPPED,
+    leader_balance=LeaderBalance.AT_ONCE,
 )
 
 CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}

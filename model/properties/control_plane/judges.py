@@ -25,7 +25,15 @@ OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS, *HALTS, *ISRS)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
-Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge | HaltsJudge | IsrsJudge
+Judge = (
+    UpdatesJudge
+    | CostsJudge
+    | ReplicationJudge
+    | BrokersJudge
+    | MarksJudge
+    | HaltsJudge
+    | IsrsJudge
+)
 
 
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:

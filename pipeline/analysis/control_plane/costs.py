@@ -86,11 +86,7 @@ def _applied(facts: Facts, registry: Registry) -> DataFrame:
         is_topic | path.isin(*REQUESTED) | path.rlike(DELETION)
     )
     is_announced = path.startswith(paths.ISR_CHANGE) & (sql.col("what") == "created")
-    counts = (
-        sql.when(is_write, "writes")
-        .when(is_cause, "causes")
-        .when(is_announced, "announced")
-    )
+    counts = sql.when(is_write, "writes").when(is_cause, "causes").when(is_announced, "announced")
     return (
         applied(registry.written)
         .join(purposes, ["run", "seq"])
