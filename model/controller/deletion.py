@@ -21,7 +21,7 @@ from watchkeeper.model.controller.state_machines.channel import Sender
 from watchkeeper.model.controller.state_machines.context import Context, Replica
 from watchkeeper.model.controller.state_machines.reign import Reign, children_of
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
-from watchkeeper.model.controller.state_machines.variants import UnknownDeletion
+from watchkeeper.model.controller.state_machines.variants import DisabledDeletion, UnknownDeletion
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.replication.requests import DELETED, LeaderState
@@ -32,6 +32,9 @@ DELETING = (ReplicaStatus.DELETION_STARTED, ReplicaStatus.DELETION_SUCCESSFUL)
 
 async def deletions_requested(reign: Reign) -> None:
     """Queue the topics that are to be deleted, and go on."""
+    if not reign.me.deletes_topics:
+        await _refuse(reign)
+        return
     for topic in await children_of(reign.requests, paths.DELETE_TOPICS):
         context = reign.context
         if topic in context.deletions:
@@ -45,6 +48,10 @@ async def deletions_requested(reign: Reign) -> None:
 
 async def read_deletions(reign: Reign) -> None:
     """Queue what an earlier controller has left; it goes on at the end of the failover."""
+    if not reign.me.deletes_topics:
+        await _hide(reign)
+        await _refuse(reign)
+        return
     for topic in await children_of(reign.requests, paths.DELETE_TOPICS):
         context = reign.context
         known = any(partition.topic == topic for partition in context.assignment)
@@ -52,6 +59,25 @@ async def read_deletions(reign: Reign) -> None:
             await emit(EventKind.DELETIONS_ENDED, topic=topic)
             reign.context = replace(context, deletes=False)
         reign.context = replace(reign.context, deletions=(*context.deletions, topic))
+
+
+async def _refuse(reign: Reign) -> None:
+    """Deletion is switched off: remove the requests, where the variant looks at them."""
+    if reign.me.variant.disabled_deletion is DisabledDeletion.HIDES:
+        return
+    for topic in await children_of(reign.requests, paths.DELETE_TOPICS):
+        await _delete(reign, [paths.topic_deletion(topic)])
+        await emit(EventKind.DELETION_REFUSED, topic=topic)
+
+
+async def _hide(reign: Reign) -> None:
+    """As shipped a new controller reads the requests all the same, and tells brokers of them."""
+    if reign.me.variant.disabled_deletion is DisabledDeletion.HIDES:
+        try:
+            topics = await reign.requests(GetChildren(paths.DELETE_TOPICS, False, "read cluster"))
+        except NoNode:
+            return
+        reign.context = replace(reign.context, hidden=tuple(sorted(topics)))
 
 
 async def resume_deletions(reign: Reign) -> None:

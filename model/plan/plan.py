@@ -110,6 +110,8 @@ class ReplicationPlan:
     """How often the controller looks whether preferred replicas lead; None for never."""
     shuts_down_controlled: bool = True
     """Whether a broker that leaves hands over what it leads first."""
+    deletes_topics: bool = True
+    """Whether controllers carry out requests to delete topics."""
     isr_in_metadata: bool = False
     """Whether it counts for the verdict that brokers know the ISRs."""
     auto_creation: AutoCreation | None = None

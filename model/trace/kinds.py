@@ -49,6 +49,7 @@ class EventKind(StrEnum):
     REASSIGNED = "reassigned"
     TOPIC_DELETED = "topic deleted"
     DELETIONS_ENDED = "deletions ended"
+    DELETION_REFUSED = "deletion refused"
     SHUT_DOWN = "shut down"
     CLUSTER_ID = "cluster id"
 
@@ -191,6 +192,9 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.DELETIONS_ENDED: (
         "a controller of 0.8.2.2 has met a deletion that it cannot complete; it deletes no topic "
         "in this reign"
+    ),
+    EventKind.DELETION_REFUSED: (
+        "a controller has removed the request to delete a topic, since deletion is switched off"
     ),
     EventKind.SHUT_DOWN: (
         "a broker that leaves has handed over what it led, or has given up; `led` is what was "

@@ -248,6 +248,9 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.DELETIONS_ENDED: lambda event: (
         f"{event.node} met a deletion that it could not complete, and ended all"
     ),
+    EventKind.DELETION_REFUSED: lambda event: (
+        f"{event.node} removed the request to delete {event.topic}"
+    ),
     EventKind.REPLICA_OPENED: _opened,
     EventKind.REPLICA_DELETED: lambda event: f"{event.node} deleted its log of {_place(event)}",
     EventKind.TRUNCATED: _truncated,

@@ -82,6 +82,8 @@ class ControllerSettings:
     """`leader.imbalance.check.interval.seconds`; None: preferred replicas lead on request."""
     shuts_down_controlled: bool = True
     """`controlled.shutdown.enable`."""
+    deletes_topics: bool = True
+    """`delete.topic.enable`, false by default in 0.8.2."""
 
 
 @dataclass(slots=True)
@@ -225,6 +227,8 @@ class Reign:
         if not self.me.sends:
             return
         context = self.context
+        if context.hidden:
+            batch.tell(tuple(batch.metadata), context.hidden_states())
         channels = {channel.broker: channel for channel in context.channels()}
         found = batch.requests(self.me.broker_id, context.epoch, context.addresses())
         for broker, request in found:

@@ -173,6 +173,13 @@ class BatchAfterError(StrEnum):
     DROPPED = "they are dropped"
 
 
+class DisabledDeletion(StrEnum):
+    """What becomes of a request to delete a topic where deletion is switched off (KAFKA-3175)."""
+
+    HIDES = "it stays, and after a failover brokers are told that the topic is deleted"
+    REFUSED = "it is removed"
+
+
 class LeaderBalance(StrEnum):
     """How preferred replicas come to lead again, when it is time to look."""
 
@@ -215,6 +222,7 @@ class ControllerVariant:
     queued_callbacks: QueuedCallbacks
     batch_after_error: BatchAfterError
     leader_balance: LeaderBalance
+    disabled_deletion: DisabledDeletion
 
 
 KAFKA_08 = ControllerVariant(
@@ -245,6 +253,7 @@ KAFKA_08 = ControllerVariant(
     queued_callbacks=QueuedCallbacks.RUN,
     batch_after_error=BatchAfterError.KEPT,
     leader_balance=LeaderBalance.BY_A_THREAD,
+    disabled_deletion=DisabledDeletion.HIDES,
 )
 
 HARDENED = ControllerVariant(
@@ -275,6 +284,7 @@ HARDENED = ControllerVariant(
     queued_callbacks=QueuedCallbacks.DROPPED,
     batch_after_error=BatchAfterError.DROPPED,
     leader_balance=LeaderBalance.AT_ONCE,
+    disabled_deletion=DisabledDeletion.REFUSED,
 )
 
 CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}
