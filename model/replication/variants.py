@@ -78,6 +78,13 @@ class ChangedIsr(StrEnum):
     ANNOUNCED = "the controller, by a notification"
 
 
+class SettingsOfNewTopic(StrEnum):
+    """What a broker does with the settings of a topic that it creates for a client (KAFKA-7082)."""
+
+    WRITTEN = "writes none over whatever is there, and then creates the topic"
+    LEFT = "leaves them as they are"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -93,6 +100,7 @@ class ReplicationVariant:
     stale_metadata: StaleMetadata
     longer_log: LongerLog
     changed_isr: ChangedIsr
+    settings_of_new_topic: SettingsOfNewTopic
 
 
 KAFKA_08 = ReplicationVariant(
@@ -107,6 +115,7 @@ KAFKA_08 = ReplicationVariant(
     stale_metadata=StaleMetadata.KEPT,
     longer_log=LongerLog.HALTS,
     changed_isr=ChangedIsr.WRITTEN,
+    settings_of_new_topic=SettingsOfNewTopic.WRITTEN,
 )
 
 HARDENED = ReplicationVariant(
@@ -121,6 +130,7 @@ HARDENED = ReplicationVariant(
     stale_metadata=StaleMetadata.FORGOTTEN,
     longer_log=LongerLog.CUT,
     changed_isr=ChangedIsr.ANNOUNCED,
+    settings_of_new_topic=SettingsOfNewTopic.LEFT,
 )
 
 REPLICATIONS = {row.name: row for row in (KAFKA_08, HARDENED)}

@@ -58,7 +58,7 @@ class Context:
     deletes: bool = True
     """Whether deletions go on; as shipped an error ends them until the next reign."""
     hidden: tuple[str, ...] = ()
-    """Topics that stay, and of which the shipped controller tells brokers that they are deleted."""
+    """Topics that stay, though brokers are told that they are deleted."""
     takes_requests: bool = False
     """Whether it watches the requests of administrators."""
 
