@@ -100,6 +100,7 @@ def administrator_program(
             has,
             elects_leaders=controller is None,
             adds_to_what_is_there=controller is not None and controller.variant.fenced,
+            takes_ids_for_places=cluster.tools_take_ids_for_places,
         )
     )
 

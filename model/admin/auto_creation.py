@@ -2,9 +2,9 @@
 
 A broker that does not know a topic writes its assignment, as the tool does that creates topics;
 the controller then elects leaders. Until it has, the client gets no leader and asks again.
-Several brokers may do so at once: one assignment counts. As shipped each of them writes the settings
-of the topic first, which are none: so does one whose assignment does not count, or that replaces the
-settings of a tool which creates the topic meanwhile.
+Several brokers may do so at once: one assignment counts. As shipped each of them writes the
+settings of the topic first, which are none. So one whose assignment does not count may replace
+the settings of another one, or of a tool.
 
 Kafka 0.8.2.2: KafkaApis.handleTopicMetadataRequest, AdminUtils.createTopic.
 """

@@ -13,7 +13,10 @@ from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.clients.producer.settings import ProducerSettings
-from watchkeeper.model.controller.state_machines.variants import ControllerVariant
+from watchkeeper.model.controller.state_machines.variants import (
+    AddedPartitions,
+    ControllerVariant,
+)
 from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.state import configured_name
 from watchkeeper.model.group.variants import Variant
@@ -150,6 +153,12 @@ class ClusterPlan:
             fetch_wait_ms=plan.fetch_wait_ms,
             auto_creation=plan.auto_creation,
         )
+
+    @property
+    def tools_take_ids_for_places(self) -> bool:
+        """Whether tools place new partitions by the id of a broker (KAFKA-2146)."""
+        plan = self.controller
+        return plan is not None and plan.variant.added_partitions is AddedPartitions.BY_ID
 
     @property
     def has_messages(self) -> bool:

@@ -79,7 +79,7 @@ class ChangedIsr(StrEnum):
 
 
 class SettingsOfNewTopic(StrEnum):
-    """What a broker does with the settings of a topic that it creates for a client (KAFKA-7082)."""
+    """What a broker does with settings of a topic that it creates for a client (KAFKA-7082)."""
 
     WRITTEN = "writes none over whatever is there, and then creates the topic"
     LEFT = "leaves them as they are"

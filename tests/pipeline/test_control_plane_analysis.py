@@ -38,6 +38,8 @@ RUNS = (
     ("isr-in-metadata", "kafka_08", 1),
     ("partition-added-after-reign", "kafka_08", 1),
     ("topic-created-twice", "kafka_08", 1),
+    ("partitions-added-by-id", "kafka_08", 1),
+    ("partitions-added-by-id", "hardened", 1),
     ("deletion-switched-off", "kafka_08", 1),
     ("controller-expires-while-it-balances", "kafka_08", 1),
     ("group-reads-then-unclean-election", "hardened", 1),

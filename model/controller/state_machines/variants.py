@@ -173,6 +173,13 @@ class BatchAfterError(StrEnum):
     DROPPED = "they are dropped"
 
 
+class AddedPartitions(StrEnum):
+    """Where a tool places the partitions that it adds to a topic (KAFKA-2146)."""
+
+    BY_ID = "it takes the id of a broker for its place among the brokers"
+    IN_TURN = "where the earlier ones end"
+
+
 class DisabledDeletion(StrEnum):
     """What becomes of a request to delete a topic where deletion is switched off (KAFKA-3175)."""
 
@@ -223,6 +230,7 @@ class ControllerVariant:
     batch_after_error: BatchAfterError
     leader_balance: LeaderBalance
     disabled_deletion: DisabledDeletion
+    added_partitions: AddedPartitions
 
 
 KAFKA_08 = ControllerVariant(
@@ -254,6 +262,7 @@ KAFKA_08 = ControllerVariant(
     batch_after_error=BatchAfterError.KEPT,
     leader_balance=LeaderBalance.BY_A_THREAD,
     disabled_deletion=DisabledDeletion.HIDES,
+    added_partitions=AddedPartitions.BY_ID,
 )
 
 HARDENED = ControllerVariant(
@@ -285,6 +294,7 @@ HARDENED = ControllerVariant(
     batch_after_error=BatchAfterError.DROPPED,
     leader_balance=LeaderBalance.AT_ONCE,
     disabled_deletion=DisabledDeletion.REFUSED,
+    added_partitions=AddedPartitions.IN_TURN,
 )
 
 CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}

@@ -7,6 +7,7 @@ marks         whether what brokers know to be committed outlives their processes
 halts         brokers that end themselves
 isrs          whether brokers know the ISRs that leaders have changed
 updates       whether a write replaces what its writer does not know
+spread        how tools spread the partitions that they add
 costs         what controllers do, against what has changed
 judges        all of these judges
 evidence      what they have seen

@@ -16,10 +16,11 @@ from watchkeeper.model.properties.control_plane.halts import HALTS, HaltsJudge
 from watchkeeper.model.properties.control_plane.isrs import ISRS, IsrsJudge
 from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
+from watchkeeper.model.properties.control_plane.spread import SPREADS, SpreadJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
 from watchkeeper.model.properties.history import History
 
-OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS)
+OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS, *SPREADS)
 """The properties of clusters whose brokers elect a controller."""
 OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS, *HALTS, *ISRS)
 """The properties of clusters whose brokers replicate."""
@@ -28,6 +29,7 @@ OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 Judge = (
     UpdatesJudge
     | CostsJudge
+    | SpreadJudge
     | ReplicationJudge
     | BrokersJudge
     | MarksJudge
@@ -40,7 +42,11 @@ def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
     """The judges that follow the events of a run, as far as its clusters concern them."""
     judges: tuple[Judge, ...] = ()
     if plan.elects_controllers:
-        judges += (UpdatesJudge(plan, history), CostsJudge(plan, history))
+        judges += (
+            UpdatesJudge(plan, history),
+            CostsJudge(plan, history),
+            SpreadJudge(plan, history),
+        )
     if plan.replicates:
         judges += (
             ReplicationJudge(plan, history),

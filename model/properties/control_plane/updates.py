@@ -27,8 +27,8 @@ NO_LOST_UPDATES = Property(
     "no lost updates",
     "always",
     "no broker and no tool replaces an assignment, settings, a state or an epoch of another "
-    "process, or deletes its request or its `/controller`, without knowing it: it has read it, or "
-    "names its version",
+    "process, or deletes its request or its `/controller`, without knowing it: it has read it, "
+    "or names its version",
     exercise="a write or a deletion of what another process has written",
     is_optional=True,
 )

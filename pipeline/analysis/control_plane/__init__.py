@@ -5,6 +5,7 @@ registry      the registry of a cluster as it was at each event: states, assignm
 logs          the logs of replicas, what leaders have committed, and what was confirmed
 controllers   the properties of controllers
 updates       whether a write replaces what its writer does not know
+spread        how tools spread the partitions that they add
 costs         what controllers do, against what has changed
 replication   the properties of replicas
 brokers       the properties of what brokers know and hold

@@ -15,6 +15,7 @@ from watchkeeper.pipeline.analysis.control_plane import (
     isrs,
     marks,
     replication,
+    spread,
     updates,
 )
 from watchkeeper.pipeline.analysis.control_plane.logs import logs
@@ -55,6 +56,7 @@ def of_control_planes(
         )
         .unionByName(own.keep("updates", updates.judged(elect, facts, seen, plans, own)))
         .unionByName(own.keep("costs", costs.judged(elect, facts, seen, plans)))
+        .unionByName(own.keep("spread", spread.judged(elect, seen, own)))
     )
     if replicate.isEmpty():
         return found
