@@ -23,7 +23,8 @@ from watchkeeper.model.admin.placement import place
 from watchkeeper.model.admin.plan import Refused
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment, TopicConfig
-from watchkeeper.model.replication.replicas import AutoCreation, Replicas
+from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.replication.variants import SettingsOfNewTopic
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -33,10 +34,15 @@ def create_missing_topics(all_of: Replicas) -> None:
     how = all_of.me.auto_creation
     if how is not None:
         settings = all_of.me.variant.settings_of_new_topic
-        all_of.on_missing_topic = partial(create_if_missing, how, settings)
+        all_of.on_missing_topic = partial(create_if_missing, how, settings=settings)
 
 
-async def create_if_missing(how: AutoCreation, settings: SettingsOfNewTopic, topic: str) -> None:
+async def create_if_missing(
+    how: AutoCreation,
+    topic: str,
+    *,
+    settings: SettingsOfNewTopic = SettingsOfNewTopic.LEFT,
+) -> None:
     """Create a topic that is not there; the trace says what came of it.
 
     A broker that cannot reach ZooKeeper, or that sees too few brokers, creates none.

@@ -17,7 +17,6 @@ Both are in memory: a process that has just started takes anything.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -39,10 +38,10 @@ from watchkeeper.model.replication.requests import (
     TopicMetadata,
     UpdateMetadata,
 )
+from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
     FirstRequest,
-    ReplicationVariant,
     StaleMetadata,
     SteadyLeader,
     UnknownLeader,
@@ -66,37 +65,6 @@ class Arrival(NamedTuple):
     partitions: frozenset[Partition]
     of_consumer: bool
     """Whether it waits for a higher high watermark, and not for a longer log."""
-
-
-class AutoCreation(NamedTuple):
-    """How topics are created that a client wants and that do not exist."""
-
-    partitions: int = 1
-    """`num.partitions`."""
-    replicas: int = 1
-    """`default.replication.factor`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicationSettings:
-    """The configuration of replication in one broker, with Kafka's defaults."""
-
-    broker_id: int
-    variant: ReplicationVariant
-    min_in_sync: int = 1
-    """`min.insync.replicas`."""
-    allows_unclean: bool = True
-    """`unclean.leader.election.enable`, true by default in 0.8.2."""
-    lag_time_ms: int = 10_000
-    """`replica.lag.time.max.ms`."""
-    lag_messages: int = 4_000
-    """`replica.lag.max.messages`."""
-    fetch_wait_ms: int = 500
-    """`replica.fetch.wait.max.ms`."""
-    checkpoint_ms: int = 5_000
-    """`replica.high.watermark.checkpoint.interval.ms`."""
-    auto_creation: AutoCreation | None = None
-    """`auto.create.topics.enable`, with what it takes."""
 
 
 class Replicas:
