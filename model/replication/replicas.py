@@ -330,12 +330,12 @@ class Replicas:
             known = self.states.get(said.partition)
             if known is None or known.state.leader != said.state.leader:
                 leaders.append([*said.partition, said.state.leader])
-            if known is None or set(known.state.isr) != set(said.state.isr):
-                isrs.append([*said.partition, list(said.state.isr)])
             if said.state.leader == DELETED:
                 self.states.pop(said.partition, None)
-            else:
-                self.states[said.partition] = said
+                continue
+            if known is None or set(known.state.isr) != set(said.state.isr):
+                isrs.append([*said.partition, list(said.state.isr)])
+            self.states[said.partition] = said
         if leaders or isrs:
             await emit(
                 EventKind.METADATA_UPDATED,

@@ -65,8 +65,9 @@ class IsrsJudge:
             if cluster.replication is not None:
                 self.counts |= cluster.replication.isr_in_metadata
                 self.clusters[cluster.name] = Cluster()
-                nodes = [broker.node for broker in cluster.brokers]
-                self.cluster_of |= dict.fromkeys(nodes, cluster.name)
+                names = [cluster.administrator(plan.prefix_of(cluster.name))]
+                names += [broker.node for broker in cluster.brokers]
+                self.cluster_of |= dict.fromkeys(names, cluster.name)
         self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.APPLIED: self._applied,
             EventKind.STARTED: self._started,
@@ -79,6 +80,8 @@ class IsrsJudge:
 
     def _applied(self, event: Event) -> None:
         cluster = self._of(self.history.holders.get(event.session, ""))
+        if cluster is None and len(self.clusters) == 1:
+            [cluster] = self.clusters.values()  # an operator's hand in the only cluster
         for what, path, *rest in () if cluster is None else event.detail["did"]:
             assert cluster is not None, "the loop is empty otherwise"
             partition = paths.parse_state(path)
