@@ -115,7 +115,7 @@ async def _tell_deleted(reign: Reign, topic: str) -> None:
 
 
 def deleted_states(context: Context, gone: Iterable[Partition]) -> list[LeaderState]:
-    """What brokers are told of partitions that are deleted."""
+    """What brokers learn of partitions that are deleted."""
     state = PartitionState(DELETED, (), controller_epoch=context.epoch)
     return [LeaderState(partition, state, 0, ()) for partition in gone]
 

@@ -116,7 +116,7 @@ class ReplicationPlan:
     deletes_topics: bool = True
     """Whether controllers carry out requests to delete topics."""
     isr_in_metadata: bool = False
-    """Whether it counts for the verdict that brokers know the ISRs."""
+    """Whether it is judged that brokers know the ISRs."""
     auto_creation: AutoCreation | None = None
     """How topics are created that a client wants and that do not exist; None if none are."""
 

@@ -57,8 +57,8 @@ class ReplicationModel(Model):
     )
     isr_in_metadata: bool = Field(
         False,
-        description="whether *ISRs are known* counts for the verdict; clients of 0.8 do not need "
-        "the ISRs that brokers tell them",
+        description="whether *ISRs are known* is judged; clients of 0.8 do not need the ISRs "
+        "that brokers tell them",
     )
     auto_create_topics: AutoCreationModel | None = Field(
         None,

@@ -58,7 +58,7 @@ class Context:
     deletes: bool = True
     """Whether deletions go on; as shipped an error ends them until the next reign."""
     hidden: tuple[str, ...] = ()
-    """Topics that stay, though brokers are told that they are deleted."""
+    """Topics that stay, though the controller tells brokers that they are deleted."""
     takes_requests: bool = False
     """Whether it watches the requests of administrators."""
 
@@ -120,7 +120,7 @@ class Context:
         return LeaderState(partition, known.state, known.version, replicas)
 
     def hidden_states(self) -> list[LeaderState]:
-        """Return what brokers are told of the partitions of hidden topics."""
+        """Return what brokers learn of the partitions of hidden topics."""
         found = map(self.said_of, self.partitions_of(*self.hidden))
         return [
             said._replace(state=replace(said.state, leader=DELETED))

@@ -183,7 +183,7 @@ class AddedPartitions(StrEnum):
 class DisabledDeletion(StrEnum):
     """What becomes of a request to delete a topic where deletion is switched off (KAFKA-3175)."""
 
-    HIDES = "it stays, and after a failover brokers are told that the topic is deleted"
+    HIDES = "it stays, and a new controller tells brokers that the topic is deleted"
     REFUSED = "it is removed"
 
 

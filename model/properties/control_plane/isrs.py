@@ -1,14 +1,15 @@
 """The judge of what brokers tell their clients of ISRs.
 
 A leader changes the ISR of a partition in ZooKeeper. Every broker answers clients with the ISRs
-that a controller has told it last. At the end of a run both are compared, but for states that
-were written a moment ago.
+that a controller has sent it last. At the end of a run both are compared, but for states that
+were written a moment ago. Clients of 0.8 do not need ISRs: only clusters are judged whose
+scenario says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import Plan
@@ -26,7 +27,8 @@ KNOWN_ISRS = Property(
     "ISRs are known",
     "end",
     "at the end each live broker knows the ISR that each partition has had for ten seconds",
-    exercise="a live broker that has learned ISRs, and a partition that has had one for so long",
+    exercise="with `isr_in_metadata`: a live broker that has learned ISRs, and a partition that "
+    "has had one for so long",
     is_optional=True,
 )
 ISRS: tuple[Property, ...] = (KNOWN_ISRS,)
@@ -49,7 +51,7 @@ class Cluster:
 
     states: dict[Partition, State] = field(default_factory=dict)
     known: dict[str, dict[Partition, frozenset[int]]] = field(default_factory=dict)
-    """Running broker -> partition -> the ISR that it was told last."""
+    """Running broker -> partition -> the ISR that it has learned last."""
 
 
 class IsrsJudge:
@@ -60,10 +62,8 @@ class IsrsJudge:
         self.evidence = Evidence(ISRS)
         self.clusters: dict[str, Cluster] = {}
         self.cluster_of: dict[str, str] = {}
-        self.counts = False
         for cluster in plan.clusters:
-            if cluster.replication is not None:
-                self.counts |= cluster.replication.isr_in_metadata
+            if cluster.replication is not None and cluster.replication.isr_in_metadata:
                 self.clusters[cluster.name] = Cluster()
                 names = [cluster.administrator(plan.prefix_of(cluster.name))]
                 names += [broker.node for broker in cluster.brokers]
@@ -109,10 +109,10 @@ class IsrsJudge:
     def _told(self, event: Event) -> None:
         cluster = self._of(event.node)
         known = {} if cluster is None else cluster.known.get(event.node, {})
-        for topic, name, leader in event.detail["leaders"]:
+        for topic, name, leader in () if cluster is None else event.detail["leaders"]:
             if leader == DELETED:
                 known.pop(Partition(topic, name), None)
-        for topic, name, isr in event.detail["isrs"]:
+        for topic, name, isr in () if cluster is None else event.detail["isrs"]:
             known[Partition(topic, name)] = frozenset(isr)
 
     def close(self, end_us: int) -> None:
@@ -147,6 +147,5 @@ class IsrsJudge:
         self.evidence.violate(KNOWN_ISRS, end_us, "an ISR that is not known", text, about)
 
     def findings(self) -> Iterator[Finding]:
-        """The finding on the property; clients of 0.8 do not need what it is about."""
-        for finding in self.evidence.findings():
-            yield replace(finding, counts=self.counts)
+        """The finding on the property."""
+        return self.evidence.findings()

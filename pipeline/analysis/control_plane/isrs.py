@@ -24,7 +24,7 @@ BROKER = [*CLUSTER, "node"]
 
 def judged(runs: DataFrame, facts: Facts, registry: Registry, plans: Plans) -> DataFrame:
     """The property, with a row a run; `runs` has `end_us`."""
-    clusters = plans.clusters.where("replicates").select(*CLUSTER)
+    clusters = plans.clusters.where("knows_isrs").select(*CLUSTER)
     nodes = (
         plans.processes.where("role = 'broker'")
         .join(clusters, CLUSTER)
@@ -50,7 +50,7 @@ def judged(runs: DataFrame, facts: Facts, registry: Registry, plans: Plans) -> D
 
 
 def _known(facts: Facts, live: DataFrame) -> DataFrame:
-    """The ISR of each partition that each live broker was told last, and not told to forget."""
+    """The ISR of each partition that each live broker has learned last, and not forgotten."""
     said = (
         facts.events.where(sql.col("kind") == EventKind.METADATA_UPDATED)
         .select("run", "node", sql.col("seq").cast("long").alias("seq"), "detail")

@@ -47,7 +47,7 @@ def _kinds(result: Result, *kinds: EventKind) -> list[str]:
 
 
 def test_a_batch_that_an_error_has_ended_ends_the_next_one() -> None:
-    """The broker restarts twice, and is told nothing either time."""
+    """The broker restarts twice, and gets no request either time."""
     result = run("broker-back-after-topic-deleted-by-hand", "kafka_08")
     assert _kinds(result, EventKind.CALLBACK_FAILED) == [
         "no replicas of views/0 are known",
@@ -105,7 +105,7 @@ def test_a_run_that_never_exercises_a_property_leaves_it_unknown(
 
 
 def test_an_isr_of_a_moment_ago_need_not_be_known() -> None:
-    """Without what brokers are told at the end, they know an older ISR than the registry has."""
+    """Without what brokers learn at the end, they know an older ISR than the registry has."""
     result = run("isr-in-metadata", "hardened")
     last_us = max(event.t_us for event in result.trace.of_kind(EventKind.ISR_CHANGED))
     rows = [
