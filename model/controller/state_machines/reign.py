@@ -162,6 +162,8 @@ class Reign:
         As shipped an error ends this at a partition whose leader is remembered and whose
         replicas are not, since its topic was deleted by hand. Raises CallbackFailed.
         """
+        if not self.me.sends:
+            return
         self.check_batch(Sender.CONTROLLER)
         context = self.context
         known = sorted(context.leadership, key=place_of)
