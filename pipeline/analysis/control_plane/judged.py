@@ -71,7 +71,7 @@ def of_control_planes(
         .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
         .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
         .unionByName(own.keep("halts", halts.judged(replicate, facts, plans)))
-        .unionByName(own.keep("isrs", isrs.judged(replicate, facts, all_seen, plans)))
+        .unionByName(own.keep("known_isrs", isrs.judged(replicate, facts, all_seen, plans)))
     )
 
 
