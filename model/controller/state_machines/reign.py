@@ -35,10 +35,11 @@ from watchkeeper.model.actor.operations import (
 )
 from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
 from watchkeeper.model.actor.tasks import UNBOUNDED, put
-from watchkeeper.model.controller.state_machines.channel import Batch
-from watchkeeper.model.controller.state_machines.context import Context
+from watchkeeper.model.controller.state_machines.channel import Batch, Sender
+from watchkeeper.model.controller.state_machines.context import Context, place_of
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
 from watchkeeper.model.controller.state_machines.variants import (
+    BatchAfterError,
     ControllerVariant,
     StateBefore,
     StateZnode,
@@ -57,6 +58,10 @@ T = TypeVar("T")
 
 class Deposed(Exception):
     """Another controller has raised the epoch: the reign is over."""
+
+
+class CallbackFailed(Exception):
+    """An error ends what a controller does about a change; the text says why."""
 
 
 class TransitionFailed(Exception):
@@ -78,6 +83,8 @@ class ControllerSettings:
     """`leader.imbalance.check.interval.seconds`; None: preferred replicas lead on request."""
     shuts_down_controlled: bool = True
     """`controlled.shutdown.enable`."""
+    deletes_topics: bool = True
+    """`delete.topic.enable`, false by default in 0.8.2."""
 
 
 @dataclass(slots=True)
@@ -89,6 +96,10 @@ class Reign:
     context: Context
     batch: Batch = field(default_factory=Batch)
     """What is to be sent to brokers when the transitions under way are done."""
+    leftovers: frozenset[Sender] = frozenset()
+    """Whose batch an error has left full; as shipped until the process ends."""
+    is_over: bool = False
+    """Whether the reign has ended: what it still does has no channel to any broker."""
 
     # --- what it knows -----------------------------------------------------------------
 
@@ -147,9 +158,36 @@ class Reign:
             self.batch.tell(self.context.live, (said,))
 
     def tell_all(self, brokers: Iterable[int]) -> None:
-        """Let brokers know the leader of every partition, and who is alive."""
-        known = map(self.context.said_of, self.context.assigned())
-        self.batch.tell(brokers, [said for said in known if said is not None])
+        """Let brokers know the leader of every partition, and who is alive.
+
+        As shipped an error ends this at a partition whose leader is remembered and whose
+        replicas are not, since its topic was deleted by hand. Raises CallbackFailed.
+        """
+        if not self.me.sends:
+            return
+        self.check_batch(Sender.CONTROLLER)
+        context = self.context
+        known = sorted(context.leadership, key=place_of)
+        if self.me.variant.batch_after_error is BatchAfterError.DROPPED:
+            known = [partition for partition in known if partition in context.assignment]
+        lost = next((one for one in known if one not in context.assignment), None)
+        told = known if lost is None else known[: known.index(lost)]
+        said = map(context.said_of, told)
+        self.batch.tell(brokers, [one for one in said if one is not None])
+        if lost is not None:
+            self._leave_batch(Sender.CONTROLLER)
+            raise CallbackFailed(f"no replicas of {lost} are known")
+
+    def check_batch(self, sender: Sender) -> None:
+        """Raise CallbackFailed if an error has left the batch of a sender full."""
+        if sender in self.leftovers:
+            raise CallbackFailed(f"the batch of {sender} is not empty, since an error ended it")
+
+    def _leave_batch(self, sender: Sender) -> None:
+        """An error ends a batch: as shipped what is in it stays there."""
+        if not self.batch.is_empty and self.me.variant.batch_after_error is BatchAfterError.KEPT:
+            self.leftovers |= {sender}
+        self.batch = Batch()
 
     def drop_strays(self, brokers: Iterable[int]) -> None:
         """Let brokers delete what is not assigned to them, where the variant does so.
@@ -164,12 +202,36 @@ class Reign:
             if strays:
                 self.batch.strays[broker] = tuple(strays)
 
-    async def send(self) -> None:
-        """Hand the batch to the channels; what is for a broker without one is dropped."""
+    async def can_send(self, sender: Sender) -> bool:
+        """Whether the batch of a state machine is empty; if not, the trace says so."""
+        try:
+            self.check_batch(sender)
+        except CallbackFailed as why:
+            await note_error(str(why))
+            return False
+        return True
+
+    async def send_of(self, sender: Sender) -> None:
+        """Send what a state machine has collected; an error ends that alone."""
+        try:
+            await self.send(sender)
+        except CallbackFailed as why:
+            await note_error(str(why))
+
+    async def send(self, sender: Sender = Sender.CONTROLLER) -> None:
+        """Hand the batch to the channels; what is for a broker without one is dropped.
+
+        Raises CallbackFailed if the reign is over: then there are no channels.
+        """
+        if self.is_over and not self.batch.is_empty:
+            self._leave_batch(sender)
+            raise CallbackFailed("the reign is over, and there is no channel to any broker")
         batch, self.batch = self.batch, Batch()
         if not self.me.sends:
             return
         context = self.context
+        if context.hidden:
+            batch.tell(tuple(batch.metadata), context.hidden_states())
         channels = {channel.broker: channel for channel in context.channels()}
         found = batch.requests(self.me.broker_id, context.epoch, context.addresses())
         for broker, request in found:
@@ -388,6 +450,11 @@ class Reign:
 
     def _fence(self, purpose: Purpose) -> Check:
         return Check(paths.CONTROLLER_EPOCH, self.context.fence, purpose)
+
+
+async def note_error(why: str) -> None:
+    """Write into the trace that an error has ended what a controller does about a change."""
+    await emit(EventKind.CALLBACK_FAILED, why=why)
 
 
 def _set(write: StateWrite) -> SetData:

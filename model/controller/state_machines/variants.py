@@ -160,6 +160,51 @@ class ClusterIdentity(StrEnum):
     CREATED_ONCE = "the first broker creates it, every broker reads it"
 
 
+class IsrsOfLeaders(StrEnum):
+    """What becomes of an ISR that its leader has changed (KAFKA-1367)."""
+
+    UNSEEN = "the controller does not look, and other brokers do not learn of it"
+    TOLD = "the controller sees the leader's notification, and tells every broker"
+
+
+class QueuedCallbacks(StrEnum):
+    """What becomes of changes that are still to be handled when a reign ends."""
+
+    RUN = "they are handled after it, with what the controller remembers (KAFKA-4447)"
+    DROPPED = "they are dropped"
+
+
+class BatchAfterError(StrEnum):
+    """What becomes of requests that are collected when an error ends what a controller does."""
+
+    KEPT = "they stay, and everything that is to be sent after them fails (KAFKA-2300)"
+    DROPPED = "they are dropped"
+
+
+class AddedPartitions(StrEnum):
+    """Where a tool places the partitions that it adds to a topic (KAFKA-2146)."""
+
+    BY_ID = "it takes the id of a broker for its place among the brokers"
+    IN_TURN = "where the earlier ones end"
+
+
+class DisabledDeletion(StrEnum):
+    """What becomes of a request to delete a topic where deletion is switched off (KAFKA-3175)."""
+
+    HIDES = "it stays, and a new controller tells brokers that the topic is deleted"
+    REFUSED = "it is removed"
+
+
+class LeaderBalance(StrEnum):
+    """How preferred replicas come to lead again, when it is time to look."""
+
+    BY_A_THREAD = (
+        "one after the other, by a thread: a resignation in between waits for it, with the lock "
+        "that it needs (KAFKA-4360)"
+    )
+    AT_ONCE = "all at once"
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerVariant:
     """One version of the controller."""
@@ -189,6 +234,12 @@ class ControllerVariant:
     replica_without_state: ReplicaWithoutState
     settings_changes: SettingsChanges
     cluster_identity: ClusterIdentity
+    isrs_of_leaders: IsrsOfLeaders
+    queued_callbacks: QueuedCallbacks
+    batch_after_error: BatchAfterError
+    leader_balance: LeaderBalance
+    disabled_deletion: DisabledDeletion
+    added_partitions: AddedPartitions
 
 
 KAFKA_08 = ControllerVariant(
@@ -216,6 +267,12 @@ KAFKA_08 = ControllerVariant(
     replica_without_state=ReplicaWithoutState.FAILS,
     settings_changes=SettingsChanges.AS_LISTED,
     cluster_identity=ClusterIdentity.NONE,
+    isrs_of_leaders=IsrsOfLeaders.UNSEEN,
+    queued_callbacks=QueuedCallbacks.RUN,
+    batch_after_error=BatchAfterError.KEPT,
+    leader_balance=LeaderBalance.BY_A_THREAD,
+    disabled_deletion=DisabledDeletion.HIDES,
+    added_partitions=AddedPartitions.BY_ID,
 )
 
 HARDENED = ControllerVariant(
@@ -243,6 +300,12 @@ HARDENED = ControllerVariant(
     replica_without_state=ReplicaWithoutState.STOPS,
     settings_changes=SettingsChanges.EVERY_NEW,
     cluster_identity=ClusterIdentity.CREATED_ONCE,
+    isrs_of_leaders=IsrsOfLeaders.TOLD,
+    queued_callbacks=QueuedCallbacks.DROPPED,
+    batch_after_error=BatchAfterError.DROPPED,
+    leader_balance=LeaderBalance.AT_ONCE,
+    disabled_deletion=DisabledDeletion.REFUSED,
+    added_partitions=AddedPartitions.IN_TURN,
 )
 
 DOCUMENTED = replace(KAFKA_08, name="documented", state_znode=StateZnode.EPHEMERAL)
