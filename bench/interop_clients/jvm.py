@@ -39,6 +39,10 @@ class Jvm:
         yield self._action("GetOffsetShell: earliest, latest", self._offsets)
         yield self._action("SimpleConsumerShell", self._simple)
         yield self._action("a group, its offsets in ZooKeeper, ExportZkOffsets", self._group)
+        yield self._action("a group, its offsets in Kafka", self._kept_group)
+        yield self._action("a group moves its offsets to Kafka: dual commit", self._moved_group)
+        yield self._action("ConsumerOffsetChecker finds the coordinator", self._checked_group)
+        yield self._action("OffsetsMessageFormatter", self._formatted)
         yield self._action("to a topic made by TopicCommand", self._to_created)
 
     def at_rest(self) -> Iterator[Action]:
@@ -114,21 +118,74 @@ class Jvm:
 
     def _group(self) -> str:
         """A group commits to ZooKeeper; its next member begins there."""
-        settings = self.place.logs.parent / "group.properties"
-        settings.write_text("group.id=checked\nauto.commit.interval.ms=200\n")
-        config = ("--consumer.config", str(settings))
+        config = self._config("checked")
         expect(len(self._consume("old-none", COUNT, *config)), COUNT, "lines")
-        exported = self.place.logs.parent / "exported"
-        options = ("--zkconnect", self.place.zookeeper, "--group", "checked")
-        self.run("kafka.tools.ExportZkOffsets", *options, "--output-file", str(exported))
-        rows = re.findall(r"offsets/old-none/\d+:(\d+)", exported.read_text())
-        expect(sum(map(int, rows)), COUNT, "exported offsets, added up")
-        self._produce("old-none", "none", _lines("more", 5), "--sync")
-        more = ("--zookeeper", self.place.zookeeper, "--topic", "old-none", *config)
-        said = self.run("kafka.tools.ConsoleConsumer", *more, "--max-messages", "5")
-        found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
-        expect(sorted(found), sorted(_lines("more", 5)), "what the next member reads")
+        expect(self._exported("checked"), COUNT, "exported offsets, added up")
+        self._reads_on("old-none", config)
         return f"{COUNT} in ZooKeeper; the next member reads the 5 newer messages"
+
+    # --- offsets in Kafka --------------------------------------------------------------
+
+    def _kept_group(self) -> str:
+        """A group commits to its coordinator; its next member begins there."""
+        config = self._kept()
+        expect(len(self._consume("old-gzip", COUNT, *config)), COUNT, "lines")
+        expect(self._exported("kept"), 0, "offsets in ZooKeeper")
+        self._reads_on("old-gzip", config)
+        return "none in ZooKeeper; the next member reads the 5 newer messages"
+
+    def _moved_group(self) -> str:
+        """A group with offsets in ZooKeeper goes on with dual commit, and then without."""
+        before = self._config("moved", "offsets.storage=zookeeper")
+        expect(len(self._consume("old-snappy", COUNT, *before)), COUNT, "lines")
+        dual = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=true")
+        self._reads_on("old-snappy", dual)
+        expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up")
+        after = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=false")
+        self._reads_on("old-snappy", after)
+        expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up later")
+        return f"{COUNT} in ZooKeeper, 5 in both, 5 in Kafka; none read twice"
+
+    def _checked_group(self) -> str:
+        options = ("--zookeeper", self.place.zookeeper, "--group", "kept", "--topic", "old-gzip")
+        said = self.run("kafka.tools.ConsumerOffsetChecker", *options)
+        rows = re.findall(r"^kept\s+old-gzip\s+\d+\s+(\d+)\s+(\d+)\s+(\d+)", said, re.MULTILINE)
+        totals = [sum(int(row[column]) for row in rows) for column in range(3)]
+        expect(totals, [COUNT + 5, COUNT + 5, 0], "offset, logSize and lag, added up")
+        return f"offsets {totals[0]}, lag 0"
+
+    def _formatted(self) -> str:
+        """Kafka's own reader of the topic of offsets reads what this broker wrote."""
+        options = ("--zookeeper", self.place.zookeeper, "--topic", "__consumer_offsets")
+        formatter = "kafka.server.OffsetManager$OffsetsMessageFormatter"
+        config = self._config("reader", "exclude.internal.topics=false")
+        more = ("--from-beginning", "--formatter", formatter, "--max-messages", "4", *config)
+        said = self.run("kafka.tools.ConsoleConsumer", *options, *more)
+        found = re.findall(r"^\[\S+,\S+,\d\]::OffsetAndMetadata\[\d+,", said, re.MULTILINE)
+        expect(len(found), 4, "commits that it shows")
+        return found[0]
+
+    def _config(self, group: str, *lines: str) -> tuple[str, str]:
+        path = self.place.logs.parent / f"{group}.properties"
+        both = (f"group.id={group}", "auto.commit.interval.ms=200", *lines)
+        path.write_text("".join(f"{line}\n" for line in both))
+        return ("--consumer.config", str(path))
+
+    def _exported(self, group: str) -> int:
+        """The offsets of a group in ZooKeeper, added up."""
+        exported = self.place.logs.parent / f"exported-{group}"
+        options = ("--zkconnect", self.place.zookeeper, "--group", group)
+        self.run("kafka.tools.ExportZkOffsets", *options, "--output-file", str(exported))
+        return sum(map(int, re.findall(r"offsets/[^/]+/\d+:(\d+)", exported.read_text())))
+
+    def _reads_on(self, topic: str, config: tuple[str, str]) -> None:
+        """Produce five messages; the next member of a group reads them and no others."""
+        lines = _lines("more", 5)
+        self._produce(topic, "none", lines, "--sync")
+        options = ("--zookeeper", self.place.zookeeper, "--topic", topic, *config)
+        said = self.run("kafka.tools.ConsoleConsumer", *options, "--max-messages", "5")
+        found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
+        expect(sorted(found), sorted(lines), "what the next member reads")
 
     # --- once it has ended -------------------------------------------------------------
 
@@ -174,24 +231,24 @@ class Jvm:
         ) as it:
             try:
                 self._await_port(port)
-                found = self._consume("old-snappy", COUNT)
-                expect(found, sorted(_lines("old-snappy", COUNT)), "lines")
-                self._produce("old-snappy", "gzip", _lines("later", 5), "--sync")
-                expect(len(self._consume("old-snappy", COUNT + 5)), COUNT + 5, "lines later")
+                found = self._consume("old-none", COUNT + 5)
+                expected = [*_lines("old-none", COUNT), *_lines("more", 5)]
+                expect(found, sorted(expected), "lines")
+                self._reads_on("old-gzip", self._kept())
             finally:
                 it.terminate()
                 it.wait(WITHIN_S)
-        return f"{COUNT} messages read, 5 more appended"
+        return f"{COUNT + 5} messages read; a group goes on from its offsets in Kafka"
+
+    def _kept(self) -> tuple[str, str]:
+        return self._config("kept", "offsets.storage=kafka", "dual.commit.enabled=false")
 
     def _own_again(self) -> str:
         """This broker opens the folder that Kafka's has left."""
         self.place.start_again()
-        self._produce("old-snappy", "snappy", _lines("last", 5), "--sync")
-        found = self._consume("old-snappy", COUNT + 10)
-        expected = [*_lines("old-snappy", COUNT), *_lines("later", 5), *_lines("last", 5)]
-        expect(found, sorted(expected), "lines")
+        self._reads_on("old-gzip", self._kept())
         expect(self.place.end(), 0, "exit code")
-        return f"{COUNT + 5} messages read, 5 more appended"
+        return "a group goes on from the offsets that Kafka's broker wrote"
 
     def _await_port(self, port: int) -> None:
         deadline_s = monotonic() + WITHIN_S

@@ -16,7 +16,7 @@ Kafka 0.8.2.2: KafkaApis, ReplicaManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,17 +25,12 @@ from watchkeeper.model.admin.validation import LEGAL
 from watchkeeper.model.broker.upkeep import Upkeep, alone
 from watchkeeper.model.broker_08 import group_offsets
 from watchkeeper.model.broker_08.cluster import Cluster
+from watchkeeper.model.broker_08.error_codes import code_of
+from watchkeeper.model.broker_08.group_coordinator import GroupCoordinator
 from watchkeeper.model.broker_08.metadata import answer_metadata
 from watchkeeper.model.broker_08.waiting_fetches import WaitingFetches, wait_at
 from watchkeeper.model.log.base_log import FileView
-from watchkeeper.model.log.format.errors import (
-    InvalidMessage,
-    InvalidTopic,
-    LogError,
-    MessageSizeTooLarge,
-    OffsetOutOfRange,
-    UnknownMagic,
-)
+from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.frames import WireStruct
 from watchkeeper.model.log.format.requests import Response
 from watchkeeper.model.log.format.requests_08 import (
@@ -51,6 +46,8 @@ from watchkeeper.model.log.format.requests_08 import (
 from watchkeeper.model.log.log_manager import Logs
 from watchkeeper.model.log_08.checks import CheckedSet, check_set
 from watchkeeper.model.log_08.log import KeyedLog
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
+from watchkeeper.model.replication.replicas import AutoCreation
 from watchkeeper.model.wire_08.by_topic import OfTopic, flat, grouped
 from watchkeeper.model.wire_08.fetch import (
     UNKNOWN_OFFSET,
@@ -82,23 +79,6 @@ from watchkeeper.model.wire_08.produce import (
 
 ONE_REPLICA = 1
 
-CODES: tuple[tuple[type[LogError], PartitionError], ...] = (
-    (OffsetOutOfRange, PartitionError.OFFSET_OUT_OF_RANGE),
-    (InvalidMessage, PartitionError.INVALID_MESSAGE),
-    (UnknownMagic, PartitionError.INVALID_MESSAGE),
-    (MessageSizeTooLarge, PartitionError.MESSAGE_SIZE_TOO_LARGE),
-    (InvalidTopic, PartitionError.INVALID_TOPIC),
-)
-"""The code of an error of a log; another one keeps its own, or is `UNKNOWN`."""
-
-
-def code_of(error: LogError) -> PartitionError:
-    """Return the code that 0.8 has for an error of a log."""
-    for kind, code in CODES:
-        if isinstance(error, kind):
-            return code
-    return PartitionError(error.code)
-
 
 class RefusedWithoutResponse(LogError):
     """Messages were refused, and their producer wants no response: its connection is closed."""
@@ -112,10 +92,10 @@ class HandlerSettings:
 
     creates_topics: bool = True
     """`auto.create.topics.enable`."""
-    largest_metadata: int = group_offsets.LARGEST_METADATA
-    """`offset.metadata.max.bytes`."""
     has_registry: bool = True
     """Whether there is a ZooKeeper for the offsets of groups."""
+    offsets: OffsetSettings = field(default_factory=OffsetSettings)
+    """Those of the offset manager."""
 
 
 class FoundPart(NamedTuple):
@@ -199,6 +179,7 @@ class Serving08(Upkeep[KeyedLog]):
         self.broker = broker
         self.cluster = cluster
         self.settings = settings or HandlerSettings()
+        self.coordinator = GroupCoordinator(broker, cluster, self, self.settings.offsets)
         self._waiting = WaitingFetches()
         self._handlers: Mapping[
             type[WireStruct], Callable[[RequestHeader, Any], Coroutine[Any, Any, Answer]]
@@ -208,9 +189,9 @@ class Serving08(Upkeep[KeyedLog]):
             OffsetsRequest: self._offsets,
             MetadataRequest: self._metadata,
             CommitRequest: self._commit,
-            CommitRequestV1: self._refuse_commit,
+            CommitRequestV1: self._commit_to_log,
             CommittedRequest: self._committed,
-            CommittedRequestV1: self._refuse_committed,
+            CommittedRequestV1: self._committed_in_log,
             ConsumerMetadataRequest: self._coordinator,
         }
 
@@ -244,6 +225,9 @@ class Serving08(Upkeep[KeyedLog]):
         return ProduceResponse(header.correlation_id, grouped(parts))
 
     async def _append(self, topic: str, one: PartitionMessages) -> PartitionAppended:
+        if topic == OFFSETS_TOPIC:
+            # Only the coordinator writes there: whatever else a client wrote, it would load.
+            return PartitionAppended(one.partition, PartitionError.INVALID_TOPIC)
         error = self._error_at(topic, one.partition)
         if error is not PartitionError.NONE:
             return PartitionAppended(one.partition, error)
@@ -254,8 +238,16 @@ class Serving08(Upkeep[KeyedLog]):
             appended = await self.locked(log, partial(log.append_set, checked))
         except LogError as refused:
             return PartitionAppended(one.partition, code_of(refused))
-        await self._waiting.wake((topic, one.partition))
+        await self.appended(topic, one.partition)
         return PartitionAppended(one.partition, offset=appended.offset)
+
+    async def appended(self, topic: str, partition: int) -> None:
+        """Wake up the fetches that wait for messages of a partition."""
+        await self._waiting.wake((topic, partition))
+
+    def existing_log(self, topic: str, partition: int) -> KeyedLog | None:
+        """Return the log of a partition; None if nothing was ever appended."""
+        return self.logs.get(topic, partition)
 
     async def log_of(self, topic: str, partition: int) -> KeyedLog:
         """Return the log of a partition, and create it first if there is none."""
@@ -332,7 +324,8 @@ class Serving08(Upkeep[KeyedLog]):
         await self.cluster.refresh()
         for topic in dict.fromkeys(request.topics):
             if topic not in self.cluster.view.topics and self._may_create(topic):
-                await self.cluster.create(topic)
+                await self.cluster.create(topic, self._creation_of(topic))
+        await self.coordinator.follow()
         view = self.cluster.view
         topics = request.topics or tuple(sorted(view.topics))
         missing = (
@@ -343,8 +336,18 @@ class Serving08(Upkeep[KeyedLog]):
         response = answer_metadata(view, topics, missing, header.correlation_id)
         return _with_invalid_names(response)
 
+    async def refresh(self) -> None:
+        """Look at the cluster, and coordinate the groups that it gives to this broker."""
+        await self.cluster.refresh()
+        await self.coordinator.follow()
+
     def _may_create(self, topic: str) -> bool:
+        if topic == OFFSETS_TOPIC:
+            return True
         return self.settings.creates_topics and _is_valid(topic)
+
+    def _creation_of(self, topic: str) -> AutoCreation | None:
+        return self.settings.offsets.creation if topic == OFFSETS_TOPIC else None
 
     # --- the offsets of groups ---------------------------------------------------------
 
@@ -353,7 +356,7 @@ class Serving08(Upkeep[KeyedLog]):
             refused = group_offsets.refused_commit(request, PartitionError.UNKNOWN)
             return CommitResponse(header.correlation_id, refused)
         done = await group_offsets.commit(
-            request, self.cluster.view, self.settings.largest_metadata
+            request, self.cluster.view, self.settings.offsets.largest_metadata
         )
         return CommitResponse(header.correlation_id, done)
 
@@ -365,26 +368,22 @@ class Serving08(Upkeep[KeyedLog]):
             return CommittedResponse(header.correlation_id, refused)
         return CommittedResponse(header.correlation_id, await group_offsets.committed(request))
 
-    async def _refuse_commit(
+    async def _commit_to_log(
         self, header: RequestHeader, request: CommitRequestV1
     ) -> CommitResponse:
-        error = group_offsets.error_of_coordinator(self.cluster.view)
-        return CommitResponse(header.correlation_id, group_offsets.refused_commit(request, error))
+        return CommitResponse(header.correlation_id, await self.coordinator.commit(request))
 
-    async def _refuse_committed(
+    async def _committed_in_log(
         self, header: RequestHeader, request: CommittedRequestV1
     ) -> CommittedResponse:
-        error = group_offsets.error_of_coordinator(self.cluster.view)
-        return CommittedResponse(
-            header.correlation_id, group_offsets.refused_fetch(request, error)
-        )
+        return CommittedResponse(header.correlation_id, self.coordinator.committed(request))
 
     async def _coordinator(
         self, header: RequestHeader, request: ConsumerMetadataRequest
     ) -> ConsumerMetadataResponse:
-        return group_offsets.coordinator_of(
-            request.group, self.cluster.view, self.broker, header.correlation_id
-        )
+        found = await self.coordinator.coordinator_of(request.group, header.correlation_id)
+        await self.coordinator.follow()
+        return found
 
 
 def _of_no_log(one: PartitionFetch) -> FoundPart:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from watchkeeper.model.log.base_log import BaseLog
 from watchkeeper.model.log.folder_names import folder_of
 from watchkeeper.model.log.log_manager import Logs
+from watchkeeper.model.log.retention import delete_old
+from watchkeeper.model.log.segments import Segment
 from watchkeeper.model.log_08.log import KeyedLog
+from watchkeeper.model.log_08.settings import KeyedLogSettings
+
+
+async def delete_old_segments(log: BaseLog) -> tuple[Segment, ...]:
+    """Delete the segments that exceed the retention; a compacted log has none."""
+    settings = log.settings
+    if isinstance(settings, KeyedLogSettings) and settings.is_compacted:
+        return ()
+    return await delete_old(log)
 
 
 class KeyedLogs(Logs[KeyedLog]):
     """The logs of a broker of 0.8."""
 
     log_class = KeyedLog
+    delete_old_segments = staticmethod(delete_old_segments)
 
     def _folder_of(self, topic: str, partition: int) -> str:
         """Any number may be that of a partition: the cluster says which there are."""

@@ -67,11 +67,12 @@ class Broker08(LogServer[KeyedLog]):
         """
         started = await super().open(deleted)
         self._begin(self._repeat(self._refresh, REFRESH_MS, first_ms=0))
+        self._begin(self._repeat(self._expire, self._own.offsets.expiry_check_ms))
         return started
 
     def _opened(self, started: StartReport) -> None:
         settings = HandlerSettings(
-            self._own.creates_topics, self._own.largest_metadata, self._has_registry
+            self._own.creates_topics, self._has_registry, self._own.offsets
         )
         cluster = self._cluster()
         self._serving = Serving08(self.logs, self.settings.broker_id, cluster, settings)
@@ -96,7 +97,12 @@ class Broker08(LogServer[KeyedLog]):
         await self._serving.log_of(topic, index)
 
     async def _refresh(self) -> None:
-        await self._tasks.run(self._serving.cluster.refresh(), self)
+        await self._tasks.run(self._serving.refresh(), self)
+
+    async def _expire(self) -> None:
+        count = await self._tasks.run(self._serving.coordinator.expire(), self)
+        if count:
+            LOGGER.info("%d committed offsets have expired", count)
 
     def _connection(self, connection: socket.socket) -> BrokerConnection08:
         return BrokerConnection08(

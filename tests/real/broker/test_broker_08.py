@@ -239,6 +239,40 @@ def test_a_killed_broker_goes_on_with_the_next_offset(start: Starts, tmp_path: P
         assert produce(connection, "t").offset == 5
 
 
+def test_offsets_of_groups_survive_a_kill(start: Starts) -> None:
+    """The coordinator keeps them in its log; golden bytes over a socket."""
+    look = unhex("0000000f 000a 0000 00000007 0001 63 0002 6731")
+    commit = unhex(
+        "00000036 0008 0001 00000001 000163 00026731 ffffffff 0000 00000001 000174 00000001"
+        "00000000 000000000000002a ffffffffffffffff 0000"
+    )
+    fetch = unhex("0000001e 0009 0001 00000001 000163 00026731 00000001 000174 00000001 00000000")
+    broker = start("offsets.topic.num.partitions=3", more=OF_0_8)
+    with broker.connect() as connection:
+        ask(MetadataRequest(("t",)), connection)
+        connection.sendall(look)
+        none = unhex("00000010 00000007 000f ffffffff 0000 ffffffff")
+        assert received(connection, len(none)) == none
+        connection.sendall(look)
+        port = struct.pack(">i", broker.port).hex()
+        found = unhex(f"00000019 00000007 0000 00000000 0009 3132372e302e302e31 {port}")
+        assert received(connection, len(found)) == found
+        connection.sendall(commit)
+        done = unhex("00000015 00000001 00000001 000174 00000001 00000000 0000")
+        assert received(connection, len(done)) == done
+    broker.kill()
+
+    broker = start("offsets.topic.num.partitions=3", more=OF_0_8)
+    answer = unhex(
+        "0000001f 00000001 00000001 000174 00000001 00000000 000000000000002a 0000 0000"
+    )
+    with broker.connect() as connection:
+        until(lambda: "offsets loaded" in broker.errors)
+        connection.sendall(fetch)
+        assert received(connection, len(answer)) == answer
+    assert broker.terminate() == 0
+
+
 def test_in_a_registry(start: Starts, tmp_path: Path) -> None:
     """Registered in the layout of 0.8, the broker serves what the registry gives it."""
     with ensemble_of(Implementation.PYTHON, inside=tmp_path) as ensemble:
