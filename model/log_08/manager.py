@@ -8,15 +8,12 @@ from watchkeeper.model.log.log_manager import Logs
 from watchkeeper.model.log.retention import delete_old
 from watchkeeper.model.log.segments import Segment
 from watchkeeper.model.log_08.log import KeyedLog
-from watchkeeper.model.log_08.settings import KeyedLogSettings
 
 
 async def delete_old_segments(log: BaseLog) -> tuple[Segment, ...]:
     """Delete the segments that exceed the retention; a compacted log has none."""
-    settings = log.settings
-    if isinstance(settings, KeyedLogSettings) and settings.is_compacted:
-        return ()
-    return await delete_old(log)
+    is_compacted = isinstance(log, KeyedLog) and log.is_compacted
+    return () if is_compacted else await delete_old(log)
 
 
 class KeyedLogs(Logs[KeyedLog]):

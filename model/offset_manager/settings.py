@@ -15,7 +15,7 @@ class OffsetSettings:
     """How offsets of groups are kept."""
 
     partitions: int = 50
-    """`offsets.topic.num.partitions`: of the topic, and the number that groups are spread over."""
+    """`offsets.topic.num.partitions`: of the topic; groups are spread over them."""
     replicas: int = 1
     """`offsets.topic.replication.factor`, which is 3 in Kafka."""
     segment_bytes: int = 100 * 1024 * 1024
