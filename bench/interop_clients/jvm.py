@@ -51,6 +51,7 @@ class Jvm:
         for codec in CODECS:
             yield self._action(f"DumpLogSegments, deep, {codec}", self._dump, codec)
         yield self._action("DumpLogSegments of index files", self._dump_indexes)
+        yield self._action("DumpLogSegments of the compacted topic", self._dump_compacted)
         yield self._action("Kafka's broker goes on with the folder", self._broker)
         yield self._action("this broker goes on after Kafka's", self._own_again)
 
@@ -212,6 +213,20 @@ class Jvm:
             valid += said.count("isvalid: true")
         expect((count >= COUNT, valid), (True, count), "messages, and valid ones")
         return f"{valid} of {count} messages valid"
+
+    def _dump_compacted(self) -> str:
+        """Every message is valid, offsets rise, and those that were removed are missing."""
+        paths = sorted(self.place.logs.glob("__consumer_offsets-*/*.log"))
+        largest = max(paths, key=lambda path: path.parent.stat().st_mtime)
+        offsets: list[int] = []
+        for path in sorted(largest.parent.glob("*.log")):
+            said = self.run("kafka.tools.DumpLogSegments", "--files", str(path))
+            entries = [line for line in said.splitlines() if line.startswith("offset:")]
+            expect(all("isvalid: true" in line for line in entries), True, "valid messages")
+            offsets += [int(line.split()[1]) for line in entries]
+        expect(offsets, sorted(set(offsets)), "offsets")
+        expect(len(offsets) < offsets[-1], True, f"{len(offsets)} messages, last {offsets[-1]}")
+        return f"{len(offsets)} messages, the last one at offset {offsets[-1]}"
 
     def _dump_indexes(self) -> str:
         paths = sorted(self.place.logs.glob("*/*.index"))

@@ -53,6 +53,9 @@ class PartitionLogs(Protocol):
     async def locked(self, log: KeyedLog, work: Callable[[], Awaitable[Any]]) -> Any:
         """Do some work under the lock of a log."""
 
+    async def read(self, log: KeyedLog, offset: int, size_bytes: int) -> bytes:
+        """Read messages under the lock of a log."""
+
     async def appended(self, topic: str, partition: int) -> None:
         """Wake up the fetches that wait for messages of a partition."""
 
@@ -110,7 +113,7 @@ class GroupCoordinator:
         for partition, cache in sorted(caches.items()):
             try:
                 log = self._logs.existing_log(OFFSETS_TOPIC, partition)
-                found = await load(log, cache)
+                found = await load(log, cache, self._logs.read)
             except LogError as error:
                 # Without an answer its groups wait; with one they would begin elsewhere.
                 await emit(

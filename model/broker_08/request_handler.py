@@ -78,6 +78,8 @@ from watchkeeper.model.wire_08.produce import (
 )
 
 ONE_REPLICA = 1
+MOST_READ_BYTES = 1024 * 1024
+"""Of a compacted log in one fetch, unless a message may be larger."""
 
 
 class RefusedWithoutResponse(LogError):
@@ -104,12 +106,14 @@ class FoundPart(NamedTuple):
     partition: int
     error_code: int
     high_watermark: int
-    view: FileView | None
+    messages: FileView | bytes = b""
 
     @property
     def size_bytes(self) -> int:
         """The size of the messages."""
-        return self.view.size_bytes if self.view is not None else 0
+        if isinstance(self.messages, bytes):
+            return len(self.messages)
+        return self.messages.size_bytes
 
 
 class Found(NamedTuple):
@@ -120,11 +124,12 @@ class Found(NamedTuple):
 
     def wire(self) -> Iterator[bytes | FileView]:
         """Yield the bytes and file parts of the response, in order."""
-        views = [part.view for _, part in flat(self.topics)] or [None]
-        for head, view in zip(heads(self.correlation_id, self.topics), views, strict=True):
+        parts: list[FoundPart | None] = [part for _, part in flat(self.topics)]
+        parts = parts or [None]
+        for head, part in zip(heads(self.correlation_id, self.topics), parts, strict=True):
             yield head
-            if view is not None and view.size_bytes:
-                yield view
+            if part is not None and part.size_bytes:
+                yield part.messages
 
     def is_enough(self, min_bytes: int) -> bool:
         """Whether nothing is to be waited for: enough messages, or an error."""
@@ -143,7 +148,9 @@ class Found(NamedTuple):
                         part.partition,
                         part.error_code,
                         part.high_watermark,
-                        contents(part.view) if part.view is not None else b"",
+                        part.messages
+                        if isinstance(part.messages, bytes)
+                        else contents(part.messages),
                     ),
                 )
                 for topic, part in flat(self.topics)
@@ -284,15 +291,26 @@ class Serving08(Upkeep[KeyedLog]):
     async def _find(self, topic: str, one: PartitionFetch) -> FoundPart:
         error = self._error_at(topic, one.partition)
         if error is not PartitionError.NONE:
-            return FoundPart(one.partition, error, UNKNOWN_OFFSET, None)
+            return FoundPart(one.partition, error, UNKNOWN_OFFSET)
         try:
             log = self.logs.get(topic, one.partition)
             if log is None:
                 return _of_no_log(one)
-            view = await log.find(one.offset, max(one.max_bytes, 0))
+            messages = await self._messages(log, one.offset, max(one.max_bytes, 0))
         except LogError as refused:
-            return FoundPart(one.partition, code_of(refused), UNKNOWN_OFFSET, None)
-        return FoundPart(one.partition, PartitionError.NONE, log.high_watermark, view)
+            return FoundPart(one.partition, code_of(refused), UNKNOWN_OFFSET)
+        return FoundPart(one.partition, PartitionError.NONE, log.high_watermark, messages)
+
+    async def _messages(self, log: KeyedLog, offset: int, size_bytes: int) -> FileView | bytes:
+        """Find messages; those of a compacted log are read, because no view of it lasts."""
+        if not log.is_compacted:
+            return await log.find(offset, size_bytes)
+        most_bytes = max(log.settings.largest_payload_bytes, MOST_READ_BYTES)
+        return await self.read(log, offset, min(size_bytes, most_bytes))
+
+    async def read(self, log: KeyedLog, offset: int, size_bytes: int) -> bytes:
+        """Read messages under the lock of a log."""
+        return await self.locked(log, partial(log.read, offset, size_bytes))
 
     async def _offsets(self, header: RequestHeader, request: OffsetsRequest) -> OffsetsResponse:
         topics = [
@@ -390,8 +408,8 @@ def _of_no_log(one: PartitionFetch) -> FoundPart:
     """A partition to which nothing was ever appended has the offset 0, and no other."""
     if one.offset:
         error = PartitionError.OFFSET_OUT_OF_RANGE
-        return FoundPart(one.partition, error, UNKNOWN_OFFSET, None)
-    return FoundPart(one.partition, PartitionError.NONE, 0, None)
+        return FoundPart(one.partition, error, UNKNOWN_OFFSET)
+    return FoundPart(one.partition, PartitionError.NONE, 0)
 
 
 def _raise_first(parts: list[tuple[str, PartitionAppended]]) -> None:

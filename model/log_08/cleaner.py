@@ -33,10 +33,10 @@ from watchkeeper.model.log.storage import (
 from watchkeeper.model.log.timestamps import modified_ms
 from watchkeeper.model.log_08.compaction import MOST_KEYS, Source, copy, in_groups, latest_offsets
 from watchkeeper.model.log_08.log import KeyedLog
+from watchkeeper.model.log_08.manager import CLEANER_CHECKPOINT
 from watchkeeper.model.log_08.segments import KeyedSegment
 from watchkeeper.model.log_08.swap import cleaned_path
 
-CHECKPOINT = "cleaner-offset-checkpoint"
 LARGEST_CHECKPOINT_BYTES = 16 * 1024 * 1024
 
 Locked = Callable[[KeyedLog, Callable[[], Awaitable[Any]]], Awaitable[Any]]
@@ -178,7 +178,7 @@ def _keyed(segment: object) -> KeyedSegment:
 
 async def _read_checkpoint() -> dict[str, int]:
     try:
-        data = await Read(CHECKPOINT, 0, LARGEST_CHECKPOINT_BYTES)
+        data = await Read(CLEANER_CHECKPOINT, 0, LARGEST_CHECKPOINT_BYTES)
     except NoSuchFile:
         return {}
     assert isinstance(data, bytes), "a checkpoint is text"
@@ -199,9 +199,9 @@ async def _write_checkpoint(first_dirty: dict[str, int]) -> None:
     keys = ((partition_of(folder), offset) for folder, offset in sorted(first_dirty.items()))
     rows = [f"{key[0]} {key[1]} {offset}" for key, offset in keys if key is not None]
     data = "\n".join(("0", str(len(rows)), *rows, "")).encode()
-    temporary = f"{CHECKPOINT}.tmp"
+    temporary = f"{CLEANER_CHECKPOINT}.tmp"
     await CreateFile(temporary)
     while data:
         data = data[await Append(temporary, data) :]
     await Flush(temporary)
-    await Rename(temporary, CHECKPOINT)
+    await Rename(temporary, CLEANER_CHECKPOINT)

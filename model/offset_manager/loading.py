@@ -9,20 +9,22 @@ Kafka 0.8.2.2: OffsetManager.loadOffsetsFromLog.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import sleep
 from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
 from watchkeeper.model.log.format.message_08 import Record, records
 from watchkeeper.model.log.segments import DamagedLog
-from watchkeeper.model.log.storage import Read
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.offset_manager.cache import OffsetCache
 from watchkeeper.model.offset_manager.records import UnreadableRecord, read_record
 
 CHUNK_BYTES = 256 * 1024
 """Read at once. Kafka reads 5 MiB (`offsets.load.buffer.size`), in a thread of its own."""
+
+
+ReadFrom = Callable[[KeyedLog, int, int], Awaitable[bytes]]
 
 
 class Loaded(NamedTuple):
@@ -33,15 +35,17 @@ class Loaded(NamedTuple):
     """The messages that are no offsets of groups."""
 
 
-async def load(log: KeyedLog | None, cache: OffsetCache) -> Loaded:
+async def load(log: KeyedLog | None, cache: OffsetCache, read: ReadFrom) -> Loaded:
     """Fill a cache from a log; None: nothing was ever appended.
+
+    `read` reads some bytes of the log from an offset on, also while it is compacted.
 
     Raises a `LogError` for a damaged message; then the cache does not count as loaded.
     """
     count = unreadable = 0
     next_offset = 0 if log is None else log.start
     while log is not None and next_offset < log.high_watermark:
-        found = await _chunk(log, next_offset)
+        found = await _chunk(log, next_offset, read)
         unreadable += note_all(found, cache)
         count += len(found)
         next_offset = found[-1].offset + 1 if found else log.high_watermark
@@ -61,20 +65,18 @@ def note_all(found: Iterable[Record], cache: OffsetCache) -> int:
     return unreadable
 
 
-async def _chunk(log: KeyedLog, offset: int) -> list[Record]:
+async def _chunk(log: KeyedLog, offset: int, read: ReadFrom) -> list[Record]:
     """Read some messages from an offset on; none if compaction has left none behind it."""
     size_bytes = CHUNK_BYTES
     while True:
-        view = await log.find(offset, size_bytes)
-        data = await Read(view.path, view.at, view.size_bytes)
-        assert isinstance(data, bytes), "the logs of 0.8 hold bytes"
+        data = await read(log, offset, size_bytes)
         if not data:
             return []
         found = [each for each in _whole(data) if each.offset >= offset]
         if found:
             return found
-        if view.size_bytes < size_bytes or size_bytes > LARGEST_FRAME_BYTES:
-            raise DamagedLog(view.path, f"at byte {view.at} no whole message begins")
+        if len(data) < size_bytes or size_bytes > LARGEST_FRAME_BYTES:
+            raise DamagedLog(log.folder, f"at offset {offset} no whole message begins")
         size_bytes *= 2
 
 

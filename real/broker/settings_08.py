@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from watchkeeper.model.log.settings import MINUTE_MS, BrokerLogSettings
+from watchkeeper.model.log_08.cleaner import CleanerSettings
 from watchkeeper.model.log_08.settings import DEFAULTS as LOG_DEFAULTS
 from watchkeeper.model.log_08.settings import (
     LARGEST_SEGMENT_BYTES,
+    NEVER,
     KeyedLogSettings,
     keyed_log_settings,
 )
@@ -37,6 +40,7 @@ class BrokerSettings08(BrokerSettings):
     creates_topics: bool = True
     replication_factor: int = 1
     offsets: OffsetSettings = field(default_factory=OffsetSettings)
+    cleaner: CleanerSettings = field(default_factory=CleanerSettings)
 
 
 SETTINGS = (
@@ -104,10 +108,36 @@ OFFSETS_SETTINGS = (
         "the interval of the check for it",
     ),
 )
+CLEANER_SETTINGS = (
+    Setting(
+        "log.cleaner.backoff.ms",
+        "backoff_ms",
+        1,
+        INT32_MAX,
+        "the pause after a look that found no log dirty enough",
+    ),
+    Setting(
+        "log.cleaner.delete.retention.ms",
+        "delete_retention_ms",
+        0,
+        NEVER,
+        "the time for which a compacted log keeps tombstones",
+    ),
+)
+RATIO_KEY = "log.cleaner.min.cleanable.ratio"
+RATIO = "the part of a log that has to be dirty before it is compacted"
+POLICY_KEY = "log.cleanup.policy"
+POLICY = (
+    "`delete`, or `compact`: then the latest message of each key is kept, and nothing is deleted "
+    "by age; the topic of offsets is compacted in any case"
+)
+POLICIES = {"delete": False, "compact": True}
+CLEANER_KEY = "log.cleaner.enable"
+CLEANER = "whether logs are compacted; without it, a log that is to be compacted only grows"
 CREATION = "whether a metadata request creates topics that do not exist"
 DEFAULTS = {
     each.name: each.default
-    for kind in (BrokerSettings08, OffsetSettings)
+    for kind in (BrokerSettings08, OffsetSettings, CleanerSettings)
     for each in fields(kind)
     if each.default is not MISSING
 }
@@ -122,16 +152,43 @@ def broker_settings_08(given: Mapping[str, Any]) -> BrokerSettings08:
     folder = folder_of(rest, FOLDER_KEY)
     own, offsets = _taken(rest, SETTINGS), OffsetSettings(**_taken(rest, OFFSETS_SETTINGS))
     if CREATION_KEY in rest:
-        own["creates_topics"] = _truth(rest.pop(CREATION_KEY))
-    logs = _with_offsets(keyed_log_settings(rest), offsets)
-    return BrokerSettings08(folder, **own, offsets=offsets, logs=logs)
+        own["creates_topics"] = _truth(CREATION_KEY, rest)
+    cleaner, is_compacted = _cleaner(rest), _is_compacted(rest)
+    logs = _with_offsets(keyed_log_settings(rest), offsets, is_compacted=is_compacted)
+    return BrokerSettings08(folder, **own, offsets=offsets, cleaner=cleaner, logs=logs)
+
+
+def _cleaner(rest: dict[str, Any]) -> CleanerSettings:
+    given = _taken(rest, CLEANER_SETTINGS)
+    if CLEANER_KEY in rest:
+        given["is_enabled"] = _truth(CLEANER_KEY, rest)
+    if RATIO_KEY in rest:
+        given["min_dirty_ratio"] = _ratio(rest.pop(RATIO_KEY))
+    return CleanerSettings(**given)
+
+
+def _ratio(value: Any) -> float:
+    with suppress(ValueError):
+        found = float(value)
+        if 0 <= found <= 1:
+            return found
+    raise ValueError(f"{RATIO_KEY} is {value!r}; expected a number from 0 to 1, as in 0.5")
+
+
+def _is_compacted(rest: dict[str, Any]) -> bool:
+    value = rest.pop(POLICY_KEY, "delete")
+    if value not in POLICIES:
+        raise ValueError(f"{POLICY_KEY} is {value!r}; expected {' or '.join(POLICIES)}")
+    return POLICIES[value]
 
 
 def _taken(rest: dict[str, Any], rows: tuple[Setting, ...]) -> dict[str, Any]:
     return {row.field: number_of(row, rest.pop(row.key)) for row in rows if row.key in rest}
 
 
-def _with_offsets(logs: BrokerLogSettings, offsets: OffsetSettings) -> BrokerLogSettings:
+def _with_offsets(
+    logs: BrokerLogSettings, offsets: OffsetSettings, *, is_compacted: bool
+) -> BrokerLogSettings:
     """The settings of logs, with those of the topic of offsets."""
     assert isinstance(logs.default, KeyedLogSettings), "the logs of 0.8 have their own class"
     own = replace(
@@ -140,11 +197,13 @@ def _with_offsets(logs: BrokerLogSettings, offsets: OffsetSettings) -> BrokerLog
         partitions=offsets.partitions,
         is_compacted=True,
     )
-    return replace(logs, topics=((OFFSETS_TOPIC, own),))
+    default = replace(logs.default, is_compacted=is_compacted)
+    return replace(logs, default=default, topics=((OFFSETS_TOPIC, own),))
 
 
-def _truth(value: Any) -> bool:
+def _truth(key: str, rest: dict[str, Any]) -> bool:
+    value = rest.pop(key)
     found = TRUTHS.get(value, value)
     if type(found) is not bool:
-        raise ValueError(f"{CREATION_KEY} is {value!r}; expected true or false")
+        raise ValueError(f"{key} is {value!r}; expected true or false")
     return found

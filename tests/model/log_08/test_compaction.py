@@ -14,10 +14,10 @@ from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.message_08 import KeyedMessage, Record, encode, records, wrap
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.log_08.checks import check_set
-from watchkeeper.model.log_08.cleaner import CHECKPOINT, Cleaned, Cleaner, CleanerSettings
+from watchkeeper.model.log_08.cleaner import Cleaned, Cleaner, CleanerSettings
 from watchkeeper.model.log_08.compaction import Interrupted
 from watchkeeper.model.log_08.log import KeyedLog
-from watchkeeper.model.log_08.manager import KeyedLogs
+from watchkeeper.model.log_08.manager import CLEANER_CHECKPOINT, KeyedLogs
 from watchkeeper.model.log_08.settings import DEFAULTS, KeyedLogSettings
 
 T = TypeVar("T")
@@ -235,12 +235,12 @@ def test_the_checkpoint_is_kafkas_and_is_read_by_the_next_process() -> None:
     home.append((b"a", b"1"), (b"a", b"2"))
     home.roll()
     home.clean()
-    assert home.storage.files[CHECKPOINT].contents == b"0\n1\nt 0 2\n"
+    assert home.storage.files[CLEANER_CHECKPOINT].contents == b"0\n1\nt 0 2\n"
 
     home.start()
     assert home.clean() is None
     for contents in (b"", b"9\n1\nt 0 2\n", b"0\n1\nt 0 700\n", b"0\n1\nt x\n"):
-        home.storage.put(CHECKPOINT, contents)
+        home.storage.put(CLEANER_CHECKPOINT, contents)
         home.start()
         done = home.clean()
         assert done is not None

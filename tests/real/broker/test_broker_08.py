@@ -18,16 +18,19 @@ from tests.support.log.vectors import unhex
 from watchkeeper.model.log.format import requests
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.frames import WireStruct
-from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, records, wrap
+from watchkeeper.model.log.format.message_08 import KeyedMessage, Record, encode, records, wrap
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import FetchRequest, PartitionFetch, PartitionFetched
 from watchkeeper.model.wire_08.group_offsets import (
     CommitRequest,
+    CommitRequestV1,
     CommittedRequest,
+    CommittedRequestV1,
     PartitionCommit,
     PartitionCommitted,
     PartitionNumber,
     PartitionOutcome,
+    TimedCommit,
 )
 from watchkeeper.model.wire_08.metadata import MetadataRequest
 from watchkeeper.model.wire_08.produce import PartitionMessages, ProduceRequest
@@ -271,6 +274,65 @@ def test_offsets_of_groups_survive_a_kill(start: Starts) -> None:
         connection.sendall(fetch)
         assert received(connection, len(answer)) == answer
     assert broker.terminate() == 0
+
+
+COMPACTING = (
+    *("log.cleaner.enable=true", "log.cleaner.backoff.ms=20"),
+    *("log.cleaner.min.cleanable.ratio=0.01", "offsets.topic.num.partitions=1"),
+    "offsets.topic.segment.bytes=4000",
+)
+
+
+@pytest.mark.slow
+def test_a_compacted_topic_is_read_and_survives_kills(start: Starts) -> None:
+    """Offsets are committed while their log is compacted and the broker is killed."""
+    broker = start(*COMPACTING, more=OF_0_8)
+    with broker.connect() as connection:
+        ask(MetadataRequest(("t", "__consumer_offsets")), connection)
+    for number in range(3):
+        with broker.connect() as connection:
+            _commit_until_compacted(broker, connection, number)
+        broker.kill()
+        broker = start(*COMPACTING, more=OF_0_8)
+        with broker.connect() as connection:
+            until(lambda: _offset_of(connection) >= 0)
+            assert _offset_of(connection) == number
+            kept = _whole_topic(connection, "__consumer_offsets")
+        last = {each.key: each for each in kept}
+        assert len(kept) < kept[-1].offset
+        assert len(last) == 1
+    assert broker.terminate() == 0
+    assert "belongs to no log" not in start(*COMPACTING, more=OF_0_8).said[0]
+
+
+def _commit_until_compacted(
+    broker: BrokerProcess, connection: socket.socket, number: int
+) -> None:
+    commit = CommitRequestV1("g", (OfTopic("t", (TimedCommit(0, number),)),))
+    before = broker.errors.count("is compacted")
+    while broker.errors.count("is compacted") < before + 2:
+        for _ in range(60):
+            assert ask(commit, connection).topics[0].parts == (PartitionOutcome(0),)
+
+
+def _offset_of(connection: socket.socket) -> int:
+    wanted = CommittedRequestV1("g", (OfTopic("t", (PartitionNumber(0),)),))
+    offset: int = ask(wanted, connection).topics[0].parts[0].offset
+    return offset
+
+
+def _whole_topic(connection: socket.socket, topic: str) -> list[Record]:
+    """Every message of the first partition, fetch after fetch, as a consumer reads it."""
+    found: list[Record] = []
+    while True:
+        offset = found[-1].offset + 1 if found else 0
+        part = ask(fetch_of(topic, offset), connection).topics[0].parts[0]
+        assert part.error_code == 0
+        new = [each for each in records(part.messages) if each.offset >= offset]
+        if not new:
+            assert offset == part.high_watermark
+            return found
+        found += new
 
 
 def test_in_a_registry(start: Starts, tmp_path: Path) -> None:
