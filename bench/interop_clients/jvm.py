@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -11,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
-from bench.interop_clients.broker import BROKER_ID, HOST, PARTITIONS, Place
+from bench.interop_clients.broker import BROKER_ID, COMMAND, HOME, HOST, PARTITIONS, Place
 from bench.interop_clients.kafka_jars import java_command
 from bench.interop_clients.outcome import Action, expect
 from kazoo.client import KazooClient
 
 CLIENT = "Kafka 0.8.2.2"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HOME)}
 CODECS = ("none", "gzip", "snappy", "lz4")
 COUNT = 300
 WITHIN_S = 60.0
@@ -42,6 +44,7 @@ class Jvm:
         yield self._action("a group, its offsets in ZooKeeper, ExportZkOffsets", self._group)
         yield self._action("a group, its offsets in Kafka", self._kept_group)
         yield self._action("a group moves its offsets to Kafka: dual commit", self._moved_group)
+        yield self._action("dual commit of a group without messages", self._back_group)
         yield self._action("ConsumerOffsetChecker finds the coordinator", self._checked_group)
         yield self._action("OffsetsMessageFormatter", self._formatted)
         yield self._action("to a topic made by TopicCommand", self._to_created)
@@ -147,6 +150,29 @@ class Jvm:
         self._reads_on("old-snappy", after)
         expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up later")
         return f"{COUNT} in ZooKeeper, 5 in both, 5 in Kafka; none read twice"
+
+    def _back_group(self) -> str:
+        """A group goes back to ZooKeeper: with dual commit, no offset is written there."""
+        topic, group = "old-lz4", "back"
+        kept = self._config(group, "offsets.storage=kafka", "dual.commit.enabled=false")
+        expect(len(self._consume(topic, COUNT, *kept)), COUNT, "lines")
+        dual = ("offsets.storage=kafka", "dual.commit.enabled=true", "consumer.timeout.ms=4000")
+        options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
+        self.run("kafka.tools.ConsoleConsumer", *options, *self._config(group, *dual))
+        expect(self._has_offsets_in_zookeeper(group), False, "offsets in ZooKeeper")
+        expect(self._migrates(group), 1, "exit code of migrate-offsets: not yet")
+        expect(self._migrates(group, "--copy"), 0, "exit code of migrate-offsets --copy")
+        expect(self._exported(group), COUNT, "offsets in ZooKeeper, added up")
+        self._reads_on(topic, self._config(group, "offsets.storage=zookeeper"))
+        return (
+            "none written by 4 s of commits; copied, and the next member reads 5 newer messages"
+        )
+
+    def _migrates(self, group: str, *more: str) -> int:
+        command = ("migrate-offsets", self.place.zookeeper, "--to", "zookeeper", "--group", group)
+        return subprocess.run(
+            [*COMMAND, *command, *more], capture_output=True, timeout=WITHIN_S, env=ENVIRONMENT
+        ).returncode
 
     def _checked_group(self) -> str:
         options = ("--zookeeper", self.place.zookeeper, "--group", "kept", "--topic", "old-gzip")

@@ -18,6 +18,7 @@ from watchkeeper.model.log.format import requests
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.frames import HEAD_BYTES, WireStruct, frame_size
 from watchkeeper.model.log.format.message_08 import KeyedMessage, records, wrap
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import FetchRequest, PartitionFetch
 from watchkeeper.model.wire_08.group_offsets import (
@@ -54,7 +55,7 @@ class Own:
     def at_rest(self) -> Iterator[Action]:
         """What is done once the broker has ended."""
         yield Action(CLIENT, "the broker ends with code 0, and leaves its marker", self._ended)
-        yield Action(CLIENT, "load: offsets without a gap, all topics", self._load)
+        yield Action(CLIENT, "load: offsets without a gap, all topics but one", self._load)
 
     def _round(self) -> str:
         messages = [KeyedMessage(b"key", b"%d" % number) for number in range(COUNT)]
@@ -127,11 +128,16 @@ class Own:
         """Count what `load` reads of every topic, and what is in the files."""
         out = self.place.logs.parent / "loaded"
         names = {folder.name.rpartition("-")[0] for folder in self.place.logs.glob("*-*")}
-        done = self._run(*("load", str(self.place.logs), str(out), "--broker", str(BROKER_ID)))
+        names -= {OFFSETS_TOPIC}  # which is compacted, so that offsets are missing
+        topics = ("--topics", ",".join(sorted(names)))
+        where = ("load", str(self.place.logs), str(out), "--broker", str(BROKER_ID))
+        done = self._run(*where, *topics)
         if done.returncode:
             raise AssertionError(f"exit code {done.returncode}: {done.stderr[-200:]}")
         expected = 0
         for path in self.place.logs.glob("*-*/*.log"):
+            if path.parent.name.startswith(OFFSETS_TOPIC):
+                continue
             data = path.read_bytes()
             expected += sum(1 for _ in records(data)) if data else 0
         loaded = [

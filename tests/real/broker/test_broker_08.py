@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import struct
@@ -15,6 +16,7 @@ from kazoo.client import KazooClient
 from tests.support.live.broker_process import BrokerProcess, Starts, brokers, is_closed, received
 from tests.support.live_zookeeper import until
 from tests.support.log.vectors import unhex
+from watchkeeper.cli.main import run_command
 from watchkeeper.model.log.format import requests
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.frames import WireStruct
@@ -26,6 +28,7 @@ from watchkeeper.model.wire_08.group_offsets import (
     CommitRequestV1,
     CommittedRequest,
     CommittedRequestV1,
+    ConsumerMetadataRequest,
     PartitionCommit,
     PartitionCommitted,
     PartitionNumber,
@@ -335,7 +338,7 @@ def _whole_topic(connection: socket.socket, topic: str) -> list[Record]:
         found += new
 
 
-def test_in_a_registry(start: Starts, tmp_path: Path) -> None:
+def test_in_a_registry(start: Starts, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Registered in the layout of 0.8, the broker serves what the registry gives it."""
     with ensemble_of(Implementation.PYTHON, inside=tmp_path) as ensemble:
         ensemble.start()
@@ -348,16 +351,49 @@ def test_in_a_registry(start: Starts, tmp_path: Path) -> None:
             assert ask(commit, connection).topics[0].parts == (PartitionOutcome(0),)
             wanted = CommittedRequest("g", (OfTopic("t", (PartitionNumber(0),)),))
             assert ask(wanted, connection).topics[0].parts == (PartitionCommitted(0, 2),)
+            _check_migration(ensemble.hosts, connection, capsys)
         client = KazooClient(ensemble.hosts)
         client.start()
         try:
-            assert client.get("/consumers/g/offsets/t/0")[0] == b"2"
+            assert client.get("/consumers/g/offsets/t/0")[0] == b"3"
             assert client.get("/brokers/topics/t")[0] == b'{"partitions":{"0":[7]},"version":1}'
             assert client.get_children("/brokers/ids") == ["7"]
         finally:
             client.stop()
             client.close()
         assert broker.terminate() == 0
+
+
+def _check_migration(
+    hosts: str, connection: socket.socket, output: pytest.CaptureFixture[str]
+) -> None:
+    """The offset 2 is in ZooKeeper; it is committed to Kafka, and then a greater one."""
+
+    def migrate(*arguments: str) -> tuple[int, str]:
+        code = run_command(["migrate-offsets", hosts, "--group", "g", *arguments])
+        return code, "".join(output.readouterr())
+
+    until(lambda: ask(ConsumerMetadataRequest("g"), connection).error_code == 0)
+    code, said = migrate("--to", "kafka")
+    row = "t/0        2          none   Kafka is behind"
+    assert (code, said.splitlines()[1:]) == (1, [row, "not yet: Kafka is behind in 1 partition"])
+    for offset in (2, 3):
+        commit = CommitRequestV1("g", (OfTopic("t", (TimedCommit(0, offset),)),))
+        assert ask(commit, connection).topics[0].parts == (PartitionOutcome(0),)
+        assert migrate("--to", "kafka")[0] == 0
+    code, said = migrate("--to", "zookeeper", "--json")
+    assert code == 1
+    assert json.loads(said) == {
+        "group": "g",
+        "to": "zookeeper",
+        "offsets": {"t/0": {"zookeeper": 2, "kafka": 3}},
+        "behind": ["t/0"],
+    }
+    code, said = migrate("--to", "zookeeper", "--copy")
+    assert (code, said.splitlines()[0]) == (0, "t/0: 2 -> 3")
+    assert migrate("--to", "zookeeper")[0] == 0
+    code, said = migrate("--to", "kafka", "--copy")
+    assert (code, "--copy writes to ZooKeeper only" in said) == (4, True)
 
 
 def _error_of_topic(connection: socket.socket) -> int:
