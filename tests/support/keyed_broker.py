@@ -25,6 +25,7 @@ from watchkeeper.model.log.folder_names import partition_of
 from watchkeeper.model.log.format.message_08 import KeyedMessage, encode
 from watchkeeper.model.log.format.requests import encode_response
 from watchkeeper.model.log.format.requests_08 import RequestHeader
+from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.log_08.manager import KeyedLogs
 from watchkeeper.model.log_08.settings import keyed_log_settings
 from watchkeeper.model.registry import paths
@@ -88,7 +89,13 @@ class Znodes:
 class Broker:
     """A broker whose requests are served one after the other."""
 
-    def __init__(self, *, has_registry: bool = False, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        has_registry: bool = False,
+        log_settings: BrokerLogSettings | None = None,
+        **settings: Any,
+    ) -> None:
         self.storage = MemoryStorage()
         self.znodes = Znodes()
         self.queues: dict[str, deque[Any]] = {}
@@ -96,14 +103,15 @@ class Broker:
         """What to do while a fetch waits, or between two chunks of a load."""
         self.emitted: list[Emit] = []
         self._tasks: deque[Coroutine[Any, Any, None]] = deque()
-        self._started = settings
+        self._settings = settings
+        self._log_settings = log_settings or keyed_log_settings()
         self._has_registry = has_registry
         self.start()
 
     def start(self) -> None:
         """Start a process on the files that are there."""
         self.queues.clear()
-        logs = KeyedLogs(keyed_log_settings())
+        logs = KeyedLogs(self._log_settings)
         self.storage.run(logs.start())
         cluster: Any = RegistryCluster(3, AutoCreation(2))
         if not self._has_registry:
@@ -112,7 +120,7 @@ class Broker:
             logs,
             3,
             cluster,
-            HandlerSettings(has_registry=self._has_registry, **self._started),
+            HandlerSettings(has_registry=self._has_registry, **self._settings),
         )
 
     def _existing(self) -> dict[str, int]:
