@@ -17,7 +17,12 @@ from bench.interop_clients.kafka_jars import java_command
 from bench.interop_clients.outcome import Action, expect
 from kazoo.client import KazooClient
 
+from watchkeeper.model.offset_manager.manager import partition_of
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
+
 CLIENT = "Kafka 0.8.2.2"
+GROUP, OF_OFFSETS = "kept", OffsetSettings().partitions
+"""A group with offsets in Kafka, and the number of partitions of their topic."""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HOME)}
 CODECS = ("none", "gzip", "snappy", "lz4")
 COUNT = 300
@@ -135,7 +140,7 @@ class Jvm:
         """A group commits to its coordinator; its next member begins there."""
         config = self._kept()
         expect(len(self._consume("old-gzip", COUNT, *config)), COUNT, "lines")
-        expect(self._has_offsets_in_zookeeper("kept"), False, "offsets in ZooKeeper")
+        expect(self._has_offsets_in_zookeeper(GROUP), False, "offsets in ZooKeeper")
         self._reads_on("old-gzip", config)
         return "none in ZooKeeper; the next member reads the 5 newer messages"
 
@@ -175,7 +180,7 @@ class Jvm:
         ).returncode
 
     def _checked_group(self) -> str:
-        options = ("--zookeeper", self.place.zookeeper, "--group", "kept", "--topic", "old-gzip")
+        options = ("--zookeeper", self.place.zookeeper, "--group", GROUP, "--topic", "old-gzip")
         said = self.run("kafka.tools.ConsumerOffsetChecker", *options)
         rows = re.findall(r"^kept\s+old-gzip\s+\d+\s+(\d+)\s+(\d+)\s+(\d+)", said, re.MULTILINE)
         totals = [sum(int(row[column]) for row in rows) for column in range(3)]
@@ -242,10 +247,9 @@ class Jvm:
 
     def _dump_compacted(self) -> str:
         """Every message is valid, offsets rise, and those that were removed are missing."""
-        paths = sorted(self.place.logs.glob("__consumer_offsets-*/*.log"))
-        largest = max(paths, key=lambda path: path.parent.stat().st_mtime)
+        folder = self.place.logs / f"{OFFSETS_TOPIC}-{partition_of(GROUP, OF_OFFSETS)}"
         offsets: list[int] = []
-        for path in sorted(largest.parent.glob("*.log")):
+        for path in sorted(folder.glob("*.log")):
             said = self.run("kafka.tools.DumpLogSegments", "--files", str(path))
             entries = [line for line in said.splitlines() if line.startswith("offset:")]
             expect(all("isvalid: true" in line for line in entries), True, "valid messages")
@@ -292,7 +296,7 @@ class Jvm:
         return f"{COUNT + 5} messages read; a group goes on from its offsets in Kafka"
 
     def _kept(self) -> tuple[str, str]:
-        return self._config("kept", "offsets.storage=kafka", "dual.commit.enabled=false")
+        return self._config(GROUP, "offsets.storage=kafka", "dual.commit.enabled=false")
 
     def _own_again(self) -> str:
         """This broker opens the folder that Kafka's has left."""

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from bench.interop_clients.broker import BROKER_ID, COMMAND, HOME, HOST, Place
+from bench.interop_clients.jvm import GROUP
 from bench.interop_clients.outcome import Action, expect
 
 from watchkeeper.model.log.format import requests
@@ -34,8 +35,8 @@ from watchkeeper.model.wire_08.table import encode_request as encode_request_08
 CLIENT = "watchkeeper"
 WITHIN_S = 120.0
 COUNT = 300
-GROUP, COMMITS = "kept", 900
-"""A group of Kafka's consumers, and the commits that fill segments of its partition."""
+COMMITS = 900
+"""So many fill some segments of a partition of offsets."""
 COMPACTED = re.compile(r"(__consumer_offsets-\d+) is compacted up to offset \d+: (\d+) messages")
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from watchkeeper.model.offset_manager.migration import OffsetStorage, Order, Store, Wait
 
-NOBODY = -1
+NO_OWNER = -1
 NAMES = "ab"
 
 
@@ -46,7 +46,7 @@ class Group(Struct, frozen=True):
     """The messages of the partition."""
     acknowledged: int
     """The newest commit that was written to all stores of its member."""
-    owner: int = NOBODY
+    owner: int = NO_OWNER
     position: int = 0
     written: int | None = None
     """What the owner takes for the offset in ZooKeeper."""
@@ -92,7 +92,7 @@ class Steps:
             return
         if group.end < self.bounds.messages:
             yield Step("a message arrives", replace(group, end=group.end + 1))
-        if group.owner == NOBODY:
+        if group.owner == NO_OWNER:
             yield from self._takes(group)
         else:
             yield from self._of_owner(group)
@@ -126,10 +126,10 @@ class Steps:
                 replace(group, position=group.position + 1),
             )
         yield Step(f"{name} commits {group.position}", self._commit(group))
-        released = replace(self._commit(group), owner=NOBODY)
+        released = replace(self._commit(group), owner=NO_OWNER)
         yield Step(f"{name} commits {group.position} and releases the partition", released)
         if group.kills < self.bounds.kills:
-            killed = replace(group, owner=NOBODY, kills=group.kills + 1)
+            killed = replace(group, owner=NO_OWNER, kills=group.kills + 1)
             yield Step(f"{name} is killed, and starts again", killed)
             if len(self._settings(group, group.owner).commits_to) > 1:
                 yield Step(
@@ -167,7 +167,7 @@ class Steps:
             after = replace(
                 before,
                 stages=(stages[0], stages[1]),
-                owner=NOBODY if group.owner == member else group.owner,
+                owner=NO_OWNER if group.owner == member else group.owner,
                 has_committed=False,
             )
             words = _short(self._settings(after, member))

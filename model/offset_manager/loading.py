@@ -20,7 +20,7 @@ from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.offset_manager.cache import OffsetCache
 from watchkeeper.model.offset_manager.records import UnreadableRecord, read_record
 
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 64 * 1024
 """Read at once. Kafka reads 5 MiB (`offsets.load.buffer.size`), in a thread of its own."""
 
 

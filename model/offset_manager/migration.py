@@ -27,6 +27,10 @@ class Store(StrEnum):
     KAFKA = "kafka"
 
 
+NAMES = {Store.ZOOKEEPER: "ZooKeeper", Store.KAFKA: "Kafka"}
+"""Store -> its name in a sentence."""
+
+
 class OffsetStorage(NamedTuple):
     """The two settings of a consumer."""
 

@@ -171,13 +171,14 @@ def migrate_offsets(
     """
     from watchkeeper.model.offset_manager.migration import Store
     from watchkeeper.operate import audit as audits
-    from watchkeeper.operate import migrate_offsets as migration
-    from watchkeeper.operate import offsets
+    from watchkeeper.operate import offsets as migration
 
     store = Store(to)
     if hosts is None or group is None:
         migration.check_plan_only(hosts, group, copy=copy, as_json=as_json)
-        print(migration.plan(store))
+        from watchkeeper.checker.migration.plan import plan
+
+        print(plan(store))
         return HOLDS
     request = audits.request(hosts, group, credentials=options.credentials_in(given), **given)
     if copy:
@@ -185,12 +186,12 @@ def migrate_offsets(
         if as_json:
             print_json(done)
             return HOLDS
-        return offsets.show(done)
+        return migration.show(done)
     compared = migration.compare(request, store)
     if as_json:
         print_json(compared.as_json())
         return migration.exit_code(compared)
-    return migration.show(compared)
+    return migration.show_compared(compared)
 
 
 @click.command(
