@@ -47,7 +47,18 @@ from watchkeeper.model.trace.kinds import MEANINGS
 from watchkeeper.model.trace.trace import COLUMNS
 from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
 from watchkeeper.real.broker.settings import SETTINGS as BROKER_SETTINGS
-from watchkeeper.real.broker.settings_08 import CREATION, CREATION_KEY
+from watchkeeper.real.broker.settings_08 import (
+    CLEANER,
+    CLEANER_KEY,
+    CLEANER_SETTINGS,
+    CREATION,
+    CREATION_KEY,
+    OFFSETS_SETTINGS,
+    POLICY,
+    POLICY_KEY,
+    RATIO,
+    RATIO_KEY,
+)
 from watchkeeper.real.broker.settings_08 import DEFAULTS as BROKER_DEFAULTS_08
 from watchkeeper.real.broker.settings_08 import SETTINGS as BROKER_SETTINGS_08
 from watchkeeper.scenarios import load, shipped
@@ -287,6 +298,13 @@ def settings_of_08() -> Iterator[list[str]]:
     for row in BROKER_SETTINGS_08:
         yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field]), row.about]
     yield [f"`{CREATION_KEY}`", "true", CREATION]
+    for row in OFFSETS_SETTINGS:
+        yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field] // row.unit), row.about]
+    yield [f"`{POLICY_KEY}`", "delete", POLICY]
+    yield [f"`{CLEANER_KEY}`", "false", CLEANER]
+    yield [f"`{RATIO_KEY}`", str(BROKER_DEFAULTS_08["min_dirty_ratio"]), RATIO]
+    for row in CLEANER_SETTINGS:
+        yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field]), row.about]
     for each in LOG_SETTINGS_08:
         default = default_of(each)
         yield [f"`{each.key}`", "never" if default == NEVER else cell(default), each.about]

@@ -69,6 +69,9 @@ class EventKind(StrEnum):
     SETTINGS_APPLIED = "settings applied"
     TOPIC_AUTO_CREATED = "topic auto-created"
     SETTINGS_REFUSED = "settings refused"
+    OFFSETS_LOADED = "offsets loaded"
+    OFFSETS_NOT_LOADED = "offsets not loaded"
+    OFFSETS_SPREAD_DIFFERS = "offsets spread differs"
     ACKNOWLEDGED = "acknowledged"
     NOT_ACKNOWLEDGED = "not acknowledged"
 
@@ -236,6 +239,12 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.SETTINGS_REFUSED: (
         "a broker cannot read the settings of a topic, or the notification that they have changed"
     ),
+    EventKind.OFFSETS_LOADED: "a coordinator has read the offsets of groups from a partition "
+    "of their topic",
+    EventKind.OFFSETS_NOT_LOADED: "a coordinator cannot read the offsets of groups: the "
+    "partition is damaged, and its groups wait",
+    EventKind.OFFSETS_SPREAD_DIFFERS: "the topic of offsets has another number of partitions "
+    "than a coordinator is configured with",
     EventKind.ACKNOWLEDGED: (
         "a leader has confirmed messages to a producer, from offset `start` on; `acks` -1: every "
         "member of the ISR has them"

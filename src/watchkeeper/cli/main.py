@@ -25,7 +25,7 @@ from watchkeeper.experiment.command import experiment
 from watchkeeper.logs.activity_command import activity
 from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
-from watchkeeper.operate.command import audit, broker, calibrate, offsets
+from watchkeeper.operate.command import audit, broker, calibrate, migrate_offsets, offsets
 from watchkeeper.operate.zookeeper_command import zookeeper
 from watchkeeper.run.command import (
     compare,
@@ -52,7 +52,7 @@ SECTIONS = {
     ),
     "Sweep and analyse": (sweep, analyze),
     "Operate": (
-        *(audit, offsets),
+        *(audit, offsets, migrate_offsets),
         *(topics, reassign, prefer, config, controller),
         *(zookeeper, broker, calibrate),
     ),
