@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from watchkeeper.analyze.runs import RUN, Gathered, gathered
 from watchkeeper.api.profile import digest_of
 from watchkeeper.api.simulate import latencies_of
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
-from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.progress import ProgressLine, timed
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.pipeline.analysis.inevitability import Inevitable, inevitable
 from watchkeeper.pipeline.analysis.run import Analysed, analyse
@@ -42,6 +43,14 @@ class Request:
     inevitable: str | None = None
     """The failing run whose point of no return is searched."""
     branches: int = 100
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the analysis; where Spark runs is left out."""
+        words = ["watchkeeper", "analyze", *map(str, self.places), "--out", str(self.out)]
+        words += ["--inevitable", self.inevitable] if self.inevitable else []
+        words += ["--branches", str(self.branches)] if self.inevitable else []
+        return shlex.join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +150,14 @@ def _analyzed(
         )
         line.say("starting Spark")
         with session(wanted) as spark:
-            found = analyse(spark, given.runs, given.signatures, given.sweeps, home, line.say)
+            with timed("second judgement, measures and coverage"):
+                found = analyse(spark, given.runs, given.signatures, given.sweeps, home, line.say)
             turned = None
             if failing is not None and cell is not None:
-                turned = inevitable(
-                    spark, wanted, home, failing, cell, request.branches, line.say
-                )
+                with timed("branches"):
+                    turned = inevitable(
+                        spark, wanted, home, failing, cell, request.branches, line.say
+                    )
         done = Done(request, given, found, turned)
         finish(done, home)
     return done

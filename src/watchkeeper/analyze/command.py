@@ -42,6 +42,7 @@ from watchkeeper.console.options import example
     type=options.MANY,
     help="Branches from each event.",
 )
+@options.talking
 @options.as_json
 def analyze(
     runs: tuple[Path, ...],

@@ -159,12 +159,14 @@ class Result:
             where = "" if world == "sim" else f" --world {world}"
             what = f"{shlex.quote(source)} --variant {variant}{where}"
             more = [f"--profile {shlex.quote(self.profile.source)}"] if self.profile else []
+            more += ["--check-determinism"] if self.is_repeated else []
             command = f"watchkeeper run {what} --seed {self.seed}"
             return " ".join([command, *more, *self.options])
         what = repr(source) if source else f"<the fields of {self.scenario.name!r}>"
         own = ", consumer=..." if self.plan.has_own_program else ""
         took = f", profile={self.profile.source!r}" if self.profile else ""
-        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own}{took})"
+        twice = ", check_determinism=True" if self.is_repeated else ""
+        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own}{took}{twice})"
 
     def check(self) -> None:
         """Raise AssertionError, with the report, unless the run is as expected.

@@ -11,6 +11,7 @@ from watchkeeper.console import options
 from watchkeeper.console.exit import HOLDS, USAGE, VIOLATED, Stop, print_json
 from watchkeeper.console.options import example
 from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTS
 
 if TYPE_CHECKING:
     from watchkeeper.checker.search.search import Progress, SearchOptions
@@ -51,6 +52,7 @@ BUDGET_S = 300.0
     help="With 2, one core expands states while another looks up new ones.",
 )
 @options.out
+@options.talking
 @options.as_json
 def explore(
     scenario: str,
@@ -142,24 +144,28 @@ def _search_battery(
 
 
 class Teller(ProgressLine):
-    """The progress of a search on a terminal, once a second."""
+    """The progress of a search on a terminal, once a second; an interrupt ends the search."""
 
     def __init__(self) -> None:
         super().__init__(after_s=EVERY_S, every_s=EVERY_S)
 
     def tell_of_cell(self, cell: str, progress: Progress) -> None:
         """Show the progress of one search of a battery."""
-        if self.is_due:
-            from watchkeeper.check.report import progress_line
-
-            self.say(f"{cell}: {progress_line(progress)}")
+        self._tell(f"{cell}: ", progress)
 
     def tell(self, progress: Progress) -> None:
         """Show the progress unless the last line is recent."""
+        self._tell("", progress)
+
+    def _tell(self, what: str, progress: Progress) -> None:
+        if INTERRUPTS.came:
+            from watchkeeper.checker.search.search import SearchEnded
+
+            raise SearchEnded("it was interrupted")
         if self.is_due:
             from watchkeeper.check.report import progress_line
 
-            self.say(progress_line(progress))
+            self.say(f"{what}{progress_line(progress)}")
 
 
 @click.command(

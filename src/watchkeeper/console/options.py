@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from watchkeeper.console.credentials import Credentials
+from watchkeeper.console.progress import QUIET, VERBOSE
 
 Command = Callable[..., Any]
 
@@ -42,6 +43,31 @@ def example(*commands: str) -> str:
     return "\n".join(["\b", head, *(f"  {command}" for command in commands)])
 
 
+def _keep(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def keep(context: click.Context, option: click.Parameter, is_given: bool) -> None:
+        context.meta[key] = is_given
+
+    return keep
+
+
+TALK = (
+    click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep(QUIET),
+        help="Print no progress, and only the first line of the report.",
+    ),
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep(VERBOSE),
+        help="Print how many seconds each part took, on standard error.",
+    ),
+)
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON value only, also for an error."
 )
@@ -113,6 +139,11 @@ LIVE_OPTIONS = (
 def reaching(command: Command) -> Command:
     """Add the options for the connection to a ZooKeeper to a command."""
     return _with(OPTIONS, command)
+
+
+def talking(command: Command) -> Command:
+    """Add `--quiet` and `--verbose` to a command that takes long."""
+    return _with(TALK, command)
 
 
 def elsewhere(command: Command) -> Command:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--all", "shows_all", is_flag=True, help="Show every property with its evidence.")
 @options.profile
 @options.elsewhere
+@options.talking
 @options.as_json
 def run(
     scenario: str,
@@ -254,6 +255,7 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
 @options.out
 @options.profile
 @options.elsewhere
+@options.talking
 @options.as_json
 def compare(
     scenario: str,

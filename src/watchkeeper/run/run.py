@@ -11,7 +11,7 @@ from watchkeeper.api.profile import NamedProfile, digest_of, profile_of
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import first_difference, judged, latencies_of, versions
 from watchkeeper.console.exit import NOT_DETERMINISTIC, USAGE, Stop, cannot_write
-from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.progress import ProgressLine, timed
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.model.actor.program_errors import NotAnEffect, ProgramLoops
 from watchkeeper.model.group.variants import VARIANTS
@@ -21,7 +21,7 @@ from watchkeeper.model.trace.trace import Event, Trace, named_run
 from watchkeeper.reports import pictures_of
 from watchkeeper.run import folder
 from watchkeeper.run.index import write_index
-from watchkeeper.run.live_run import HERE, Where, abortable, run_plan_live
+from watchkeeper.run.live_run import HERE, Where, abortable, next_in_words, run_plan_live
 from watchkeeper.scenarios import Scenario, ScenarioError, load
 from watchkeeper.scenarios.overrides import changed
 from watchkeeper.scenarios.text.errors import expected
@@ -137,21 +137,24 @@ def simulate(
 ) -> Result:
     """Run a plan in simulation, and judge it."""
     took = latencies_of(profile)
-    with _Progress(plan.name, seconds="virtual seconds") as progress:
+    with _Progress(plan.name) as progress:
         try:
-            done = simulate_plan(
-                plan, seed, versions=versions(), tell=progress.tell, profile=took
-            )
+            with timed("simulation"):
+                done = simulate_plan(
+                    plan, seed, versions=versions(), tell=progress.tell, profile=took
+                )
         except Interrupted as interrupted:
             done = interrupted.so_far
-    return judged(scenario, plan, seed, done, profile)
+    with timed("judgement"):
+        return judged(scenario, plan, seed, done, profile)
 
 
 def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     """Run a plan for real, and judge it."""
-    with _Progress(plan.name, seconds="seconds") as progress:
-        plan, done = run_plan_live(plan, seed, progress.tell, where)
-    result = judged(scenario, plan, seed, done)
+    with _LiveProgress(plan) as progress, timed("live run"):
+        plan, done = run_plan_live(plan, seed, progress.tell, where, waits=progress.waits)
+    with timed("judgement"):
+        result = judged(scenario, plan, seed, done)
     return replace(result, options=where.options, zookeeper=where.in_words)
 
 
@@ -192,7 +195,8 @@ def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
     folder.write_verdict(home, result.to_json(kept))
     if not pictures:
         return Ran(result, home, kept, [])
-    _draw(home, result.trace)
+    with timed("figures and pages"):
+        _draw(home, result.trace)
     drawn = [name for name in folder.PICTURES if (home / name).exists()]
     files = [*kept, *(str(home / name) for name in (folder.INDEX, *drawn))]
     verdict = result.to_json(files)
@@ -232,13 +236,11 @@ def _draw(home: Path, trace: Trace) -> None:
 
 
 class _Progress(ProgressLine):
-    """The progress of a run that takes longer than a second, on a terminal."""
+    """The progress of a simulation that takes longer than a second."""
 
-    def __init__(self, name: str, *, seconds: str) -> None:
-        """`seconds` says which seconds a run counts."""
+    def __init__(self, name: str) -> None:
         super().__init__(after_s=1.0)
         self.name = name
-        self._seconds = seconds
         self._begun = monotonic()
 
     def tell(self, now_us: int, end_us: int) -> None:
@@ -248,9 +250,27 @@ class _Progress(ProgressLine):
         share = now_us / end_us
         left = (monotonic() - self._begun) * (1 - share) / share
         self.say(
-            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} {self._seconds}, "
+            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} virtual seconds, "
             f"{left:.0f} s left"
         )
+
+
+class _LiveProgress(ProgressLine):
+    """The progress of a live run: its seconds, and what it waits for."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan = plan
+
+    def waits(self, what: str, after: str = "live") -> None:
+        """Show what the run waits for, also before its time begins and after its end."""
+        self.say(f"{self._plan.name}: {after}, waits for {what}")
+
+    def tell(self, now_us: int, end_us: int) -> None:
+        """Show the seconds of the run and the next entry of its timeline."""
+        if self.is_due:
+            seconds = f"{now_us / 1e6:.1f} of {end_us / 1e6:.0f} live seconds"
+            self.waits(next_in_words(self._plan, now_us), seconds)
 
 
 # --- recorded runs ---------------------------------------------------------------------
