@@ -76,7 +76,10 @@ def analyze(request: Request, finish: Callable[[Done, Path], None]) -> Done:
     Raises Stop, with a sentence, for everything that the user has to mend.
     """
     INTERRUPTS.raise_from_now_on()
-    given = gathered(request.places)
+    try:
+        given = gathered(request.places)
+    except PipelineProblem as problem:
+        raise Stop(USAGE, str(problem)) from None
     wanted = request.inevitable
     failing = None if wanted is None else failing_run(given.runs, wanted)
     cell = None if failing is None else cell_of(failing)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from watchkeeper.console import options
+from watchkeeper.console import completion, options
+from watchkeeper.console.defaults import is_default
 from watchkeeper.console.exit import HOLDS, USAGE, VIOLATED, Stop, print_json
 from watchkeeper.console.options import example
 from watchkeeper.console.progress import ProgressLine
@@ -28,7 +29,7 @@ BUDGET_S = 300.0
         "watchkeeper explore consumer-crash --all --budget 10m",
     )
 )
-@click.argument("scenario")
+@options.scenario
 @options.variant
 @click.option(
     "--all", "finds_all", is_flag=True, help="Find the nearest violation of each property."
@@ -88,7 +89,7 @@ def explore(
     if named.bounds() is None:
         budget_s = BUDGET_S if budget is None else budget
         return _search_battery(named, variant, budget_s, searching, out, as_json=as_json)
-    if budget is not None:
+    if budget is not None and not is_default("budget"):
         raise Stop(
             USAGE,
             f"{scenario} has `bounds:` of its own, so it is one search: --budget is the time for "
@@ -174,7 +175,7 @@ class Teller(ProgressLine):
         "watchkeeper replay counterexample.yaml --world live",
     )
 )
-@click.argument("counterexample")
+@click.argument("counterexample", shell_complete=completion.runs)
 @click.option(
     "--world",
     default="sim",
@@ -213,7 +214,7 @@ def replay(
 
 
 @click.command(epilog=example("watchkeeper conform consumer-crash --schedules 20 --seed 1"))
-@click.argument("scenario")
+@options.scenario
 @options.variant
 @click.option(
     "--schedules",

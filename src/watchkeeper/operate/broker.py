@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TextIO
 
-from watchkeeper.console.exit import HOLDS, USAGE, Stop
+from watchkeeper.console.exit import HOLDS, USAGE, Stop, reason_of
 from watchkeeper.real.broker.settings import BrokerSettings, broker_settings
 from watchkeeper.real.broker.settings_08 import broker_settings_08
 from watchkeeper.real.embed.broker_server import InZooKeeper, run_broker
@@ -52,7 +52,9 @@ def run(
     try:
         settings = keys.read({**options, **dict(map(_pair, given))})
         why = run_broker(settings, where, say)
-    except (ValueError, OSError, EnvironmentProblem) as error:
+    except OSError as error:
+        raise Stop(USAGE, f"{error.filename or log_dir}: {reason_of(error)}") from None
+    except (ValueError, EnvironmentProblem) as error:
         raise Stop(USAGE, str(error)) from None
     if why:
         raise Stop(FAILED, why)

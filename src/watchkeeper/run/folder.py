@@ -157,6 +157,8 @@ def latest(out: Path) -> Path:
 
     A link, such as `latest`, is no run of its own.
     """
+    if out.is_file():
+        raise Stop(USAGE, f"{out} is a file; expected a folder with runs, or of a run")
     found = (path.parent for path in out.glob(f"*/{VERDICT}"))
     runs = [run for run in found if not run.is_symlink()]
     if not runs:

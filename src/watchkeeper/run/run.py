@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -22,12 +23,16 @@ from watchkeeper.reports import pictures_of
 from watchkeeper.run import folder
 from watchkeeper.run.index import write_index
 from watchkeeper.run.live_run import HERE, Where, abortable, next_in_words, run_plan_live
-from watchkeeper.scenarios import Scenario, ScenarioError, load
+from watchkeeper.scenarios import Scenario, ScenarioError, from_text, load
 from watchkeeper.scenarios.overrides import changed
+from watchkeeper.scenarios.text.document import LARGEST_FILE
 from watchkeeper.scenarios.text.errors import expected
 from watchkeeper.scenarios.text.units import duration_text
 from watchkeeper.sim.world import Interrupted
 from watchkeeper.sim.world import simulate as simulate_plan
+
+STANDARD_INPUT = "-"
+"""In place of a scenario: it is read from standard input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ def run(
     run_id = named_run(plan.name, plan.variant, world, seed, digest_of(named))
     try:
         home = folder.prepare(out, run_id)
+        if scenario.source == STANDARD_INPUT:  # the command that repeats it reads what is kept
+            scenario = replace(scenario, source=str(home / folder.SCENARIO))
         if world == "sim":
             result = simulate(scenario, plan, seed, named)
         else:
@@ -104,11 +111,18 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
 
 
 def loaded(name: str) -> Scenario:
-    """Return a scenario; raise Stop, with the problems, for an invalid file."""
+    """Return a scenario, of standard input for `-`; raise Stop, with its problems, if invalid."""
     try:
-        return load(name)
+        return _from_standard_input() if name == STANDARD_INPUT else load(name)
     except ScenarioError as error:
         raise _stopped_by(error) from None
+
+
+def _from_standard_input() -> Scenario:
+    if sys.stdin.isatty():
+        print("type a scenario, and Ctrl-D at its end", file=sys.stderr)
+    raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    return from_text("standard input", raw, source=STANDARD_INPUT)
 
 
 def read_profile(file: Path | None) -> NamedProfile | None:

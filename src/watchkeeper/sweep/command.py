@@ -20,7 +20,7 @@ from watchkeeper.console.progress import is_quiet
         "watchkeeper sweep consumer-crash --set timeline.1.at=5s,10s --out swept",
     )
 )
-@click.argument("scenario")
+@options.scenario
 @click.option(
     "--seeds",
     metavar="N|FIRST..LAST",
