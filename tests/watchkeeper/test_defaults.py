@@ -192,7 +192,19 @@ def test_a_variable_for_every_option_is_its_own(folder: Path) -> None:
 
     assert found.of_commands["run"] == {"out": "x"}
     assert found.of_commands["sweep"] == {"out": "y"}, "which is another folder"
+    assert "out" not in found.of_commands.get("topics", {}).get("describe", {})
     assert "out" not in found.of_commands.get("analyze", {})
+
+
+def test_a_command_of_a_command_has_a_table(folder: Path) -> None:
+    (folder / "watchkeeper.toml").write_text("auth = ['a:b']\n[topics.create]\npartitions = 2\n")
+
+    topics = defaults(app, folder, {"WATCHKEEPER_TOPICS_CREATE_DRY_RUN": "1"}).of_commands[
+        "topics"
+    ]
+    assert topics["create"]["auth"] == topics["describe"]["auth"] == ["a:b"]
+    assert topics["create"]["dry_run"] == "1"
+    assert topics["create"]["partitions"] == "2"
 
 
 # --- standard input and completion -----------------------------------------------------

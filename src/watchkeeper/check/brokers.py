@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from watchkeeper.api.tables import verdict_text
-from watchkeeper.check.check import exit_code_of, limit_words
+from watchkeeper.check.check import exit_code_of
 from watchkeeper.check.folder import PAGE
+from watchkeeper.check.limits import limit_words
 from watchkeeper.check.report import labelled_line, print_counterexample, print_files
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, search
 from watchkeeper.checker.search.search import Limits, Progress

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from watchkeeper.check.limits import limit_words, with_memory
 from watchkeeper.checker.cluster import control_plane
 from watchkeeper.checker.cluster.cluster import ClusterSystem, commits_by_hand
 from watchkeeper.checker.cluster.initial import CannotExplore, NeverSettles
@@ -48,7 +48,6 @@ from watchkeeper.scenarios import Scenario
 ALWAYS = (SINGLE, TRUTHFUL, OWN_NODES, MONOTONE)
 AT_REST = (COVER, CONSENSUS, AGREED, BALANCE, ANSWERED)
 ALL_AT_REST = (*AT_REST, *control_plane.AT_REST)
-GIB = 2**30
 WITHOUT_REPLICAS = (
     "the search is about requests to ZooKeeper: brokers send each other nothing and store no "
     "messages, so only controllers change an ISR"
@@ -141,21 +140,6 @@ def command_of(
     words += [] if options.reduces else ["--no-reduce"]
     words += [] if options.jobs == 1 else ["--jobs", str(options.jobs)]
     return shlex.join(words)
-
-
-def limit_words(limits: Limits) -> list[str]:
-    """Return the options of the command line that give these limits."""
-    given = {
-        "--max-states": limits.states,
-        "--max-seconds": limits.seconds,
-        "--max-memory": None if limits.bytes is None else limits.bytes / GIB,
-    }
-    return [
-        word
-        for name, value in given.items()
-        if value is not None
-        for word in (name, str(value) if isinstance(value, int) else f"{value:.9g}")
-    ]
 
 
 def exit_code_of(verdict: Verdict) -> int:
@@ -338,26 +322,6 @@ def _shorter(
         return counterexample
     other = counterexample_of(system, search, found)
     return other if len(other.steps) < len(counterexample.steps) else counterexample
-
-
-def limits(states: int | None, seconds: float | None, gib: float | None) -> Limits:
-    """When a search gives up, as options say it."""
-    return Limits(states, seconds, None if gib is None else int(gib * GIB))
-
-
-def with_memory(limits: Limits) -> Limits:
-    """Return limits with one of memory: by default less than others need."""
-    return replace(limits, bytes=_free_memory() * 3 // 4) if limits.bytes is None else limits
-
-
-def _free_memory() -> int:
-    """The memory that is free; where the machine does not say, four gigabytes."""
-    try:
-        with Path("/proc/meminfo").open() as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 4 * GIB
 
 
 def bounds_of(scenario: Scenario, plan: Plan) -> tuple[Bounds, list[str]]:

@@ -79,7 +79,7 @@ def explore(
     Exit codes: 0 holds within the bounds, but for a known limit of the scenario; 1 violated;
     2 a limit was reached, or the search was interrupted; 4 usage or environment.
     """
-    from watchkeeper.check.check import limits
+    from watchkeeper.check.limits import limits
     from watchkeeper.checker.search.search import SearchOptions
     from watchkeeper.run.run import planned
 

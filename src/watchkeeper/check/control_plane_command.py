@@ -118,7 +118,7 @@ def explore_replicas(
     interrupted; 4 usage or environment.
     """
     from watchkeeper.check import replicas as replicas_search
-    from watchkeeper.check.check import limits
+    from watchkeeper.check.limits import limits
     from watchkeeper.checker.replication.partition import Bounds
 
     with Teller() as teller:
@@ -195,7 +195,7 @@ def explore_brokers(
     interrupted; 4 usage or environment.
     """
     from watchkeeper.check import brokers as brokers_search
-    from watchkeeper.check.check import limits
+    from watchkeeper.check.limits import limits
 
     with Teller() as teller:
         searched = brokers_search.explore_brokers(

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from watchkeeper.api.tables import verdict_text
-from watchkeeper.check.check import exit_code_of, limit_words, with_memory
+from watchkeeper.check.check import exit_code_of
+from watchkeeper.check.limits import limit_words, with_memory
 from watchkeeper.check.report import labelled_line, print_files
 from watchkeeper.checker.replication.counterexample import counterexample_of
 from watchkeeper.checker.replication.partition import Bounds, Fault

@@ -80,6 +80,8 @@ def _show_all() -> None:
     }
     table = plain_table("table", "key", "variable")
     for command, key in sorted(rows):
-        table.add_row(f"[{command}]" if command else "", key, variable_of(command, key))
+        table.add_row(
+            f"[{command.replace(' ', '.')}]" if command else "", key, variable_of(command, key)
+        )
     print()
     show_table(table, console())

@@ -78,11 +78,18 @@ Options = Mapping[str, Mapping[str, click.Option]]
 
 
 def options_of(group: click.Group) -> Options:
-    """Return the options of each command that may have a default, by their keys."""
-    return {
-        name: {key_of(option): option for option in _configurable(command)}
-        for name, command in group.commands.items()
-    }
+    """Return the options of each command that may have a default, by their keys.
+
+    A command of a command has both names, as `topics create`.
+    """
+    found: dict[str, dict[str, click.Option]] = {}
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            of_group = options_of(command)
+            found |= {f"{name} {inner}": dict(known) for inner, known in of_group.items()}
+        else:
+            found[name] = {key_of(option): option for option in _configurable(command)}
+    return found
 
 
 def _configurable(command: click.Command) -> Iterator[click.Option]:
@@ -121,7 +128,10 @@ def _add(found: Defaults, options: Options, default: Default) -> None:
             not default.command and isinstance(option, Shared)
         )
         if option is not None and option.name is not None and applies:
-            found.of_commands.setdefault(command, {})[option.name] = default.value
+            held = found.of_commands
+            for word in command.split():
+                held = held.setdefault(word, {})
+            held[option.name] = default.value
             found.sources[command, option.name] = default.source
 
 
@@ -167,28 +177,38 @@ def _in_file(options: Options, file: Path, table: dict[str, Any]) -> Iterator[De
     shared = _shared(options)
     for key, value in table.items():
         if isinstance(value, dict):
-            if key not in options:
-                raise Stop(USAGE, f"{file}: [{key}] is no command{_nearest(key, options)}")
-            for inner, given in value.items():
-                if inner not in options[key]:
-                    raise Stop(
-                        USAGE,
-                        f"{file}: {inner!r} is no option of `{key}`"
-                        f"{_nearest(inner, options[key])}",
-                    )
-                option = options[key][inner]
-                yield Default(key, inner, _value(file, inner, given, option), f"{file} [{key}]")
+            yield from _in_table(options, file, key, value)
         elif key in shared:
             yield Default("", key, _value(file, key, value, shared[key]), str(file))
         else:
             raise Stop(USAGE, f"{file}: {_no_key(key, options, shared)}")
 
 
+def _in_table(
+    options: Options, file: Path, command: str, table: dict[str, Any]
+) -> Iterator[Default]:
+    """Yield the defaults of one command; `[topics.create]` is a table of `topics create`."""
+    name = command.replace(" ", ".")
+    if command not in options and not any(one.startswith(f"{command} ") for one in options):
+        raise Stop(USAGE, f"{file}: [{name}] is no command{_nearest(command, options)}")
+    known = options.get(command, {})
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _in_table(options, file, f"{command} {key}", value)
+        elif key not in known:
+            raise Stop(
+                USAGE, f"{file}: {key!r} is no option of `{command}`{_nearest(key, known)}"
+            )
+        else:
+            given = _value(file, key, value, known[key])
+            yield Default(command, key, given, f"{file} [{name}]")
+
+
 def _no_key(key: str, options: Options, shared: Mapping[str, click.Option]) -> str:
     """Return what is wrong with a key at the top level of a file."""
     commands = [name for name, known in options.items() if key in known]
     if commands:
-        tables = " or ".join(f"[{name}]" for name in commands[:3])
+        tables = " or ".join(f"[{name.replace(' ', '.')}]" for name in commands[:3])
         return f"{key!r} is an option of single commands; write it in a table, as {tables}"
     return f"{key!r} is no option{_nearest(key, (*shared, *options))}"
 
@@ -251,7 +271,7 @@ def _variables(options: Options) -> dict[str, tuple[str, str, click.Option]]:
 def variable_of(command: str, key: str) -> str:
     """Return the variable for an option of a command, or of all commands."""
     words = [command, key] if command else [key]
-    return PREFIX + "_".join(words).replace("-", "_").upper()
+    return PREFIX + "_".join(words).replace("-", "_").replace(" ", "_").upper()
 
 
 def _shared(options: Options) -> dict[str, click.Option]:
@@ -276,7 +296,8 @@ def source_of(context: click.Context, parameter: str) -> str:
     if context.get_parameter_source(parameter) is not ParameterSource.DEFAULT_MAP:
         return ""
     held = context.find_root().obj
-    return held.sources.get((context.info_name or "", parameter), "") if held else ""
+    command = context.command_path.partition(" ")[2]
+    return held.sources.get((command, parameter), "") if held else ""
 
 
 def is_default(parameter: str) -> bool:
