@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.analyze.runs import RUN, Gathered, gathered
+from watchkeeper.api.folder import PROFILE
 from watchkeeper.api.profile import digest_of
 from watchkeeper.api.simulate import latencies_of
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
@@ -23,7 +24,6 @@ from watchkeeper.pipeline.sweeps.grid import Cell
 from watchkeeper.pipeline.sweeps.runner_choice import cores
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper.java import find_java
-from watchkeeper.run.folder import PROFILE
 from watchkeeper.run.run import read_profile
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
 from watchkeeper.check.folder import PAGE
@@ -24,7 +25,6 @@ from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.counterexample.counterexample import Counterexample
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.reports.counterexample.html import write_counterexample_html
-from watchkeeper.run import folder
 
 PROPERTY_NAMES = {name: name.replace(" ", "-") for name in (*ALWAYS, *AT_REST)}
 """Property -> its word on the command line."""

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
 from watchkeeper.check.limits import limit_words, with_memory
@@ -26,7 +27,6 @@ from watchkeeper.model.replication.truncation import RULES
 from watchkeeper.model.replication.variants import REPLICATIONS, ReplicationVariant
 from watchkeeper.reports.replicas.html import NAME as PAGE
 from watchkeeper.reports.replicas.html import write_replicas_html
-from watchkeeper.run import folder
 
 FAULTS = {fault.name.lower().replace("_", "-"): fault for fault in Fault}
 """The word of the command line -> the fault."""

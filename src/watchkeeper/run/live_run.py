@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.api import folder
 from watchkeeper.api.simulate import versions
 from watchkeeper.console.credentials import NONE, Credentials
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.extras import needing
 from watchkeeper.console.zookeeper import hosts_in, implementation_of, in_words
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.run import folder
 from watchkeeper.scenarios.text.units import duration_text
 from watchkeeper.sim.world import Simulated
 

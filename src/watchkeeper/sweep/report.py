@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table
 from watchkeeper.console.exit import Stop, cannot_write
 from watchkeeper.console.signals import INTERRUPTED
@@ -26,7 +27,6 @@ from watchkeeper.model.sweep_summary import (
     Share,
     short_name,
 )
-from watchkeeper.run import folder
 from watchkeeper.sweep.sweep import Swept
 
 SUMMARY = "summary.json"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from watchkeeper.api.folder import PROFILE, SCENARIO
 from watchkeeper.api.simulate import versions
 from watchkeeper.console.exit import HOLDS, NOT_DETERMINISTIC, UNKNOWN, USAGE, VIOLATED, Stop
 from watchkeeper.console.progress import ProgressLine, timed
@@ -41,7 +42,6 @@ from watchkeeper.pipeline.sweeps.store import SCRATCH, Manifest, Store, opened
 from watchkeeper.pipeline.sweeps.summary import summed
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper.java import find_java
-from watchkeeper.run.folder import PROFILE, SCENARIO
 from watchkeeper.scenarios import from_text
 from watchkeeper.sweep.grid import Choice as Values
 from watchkeeper.sweep.grid import Planned, Request, planned

@@ -602,7 +602,7 @@ def test_the_extra_is_named_where_a_library_is_missing(
     monkeypatch.setattr(table_rows, "find_spec", lambda name: None)
 
     assert sweep(tmp_path / "out") == 4
-    assert "needs pyarrow, which is not installed; pip install 'watchkeeper[spark]'" in (
+    assert "needs pyarrow, which is not installed; pip install 'watchkeeper[arrow]'" in (
         capsys.readouterr().err
     )
 

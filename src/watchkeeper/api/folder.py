@@ -51,7 +51,11 @@ def prepare(out: Path, run_id: str) -> Path:
 
     Raises Stop, before the run, where they cannot.
     """
-    folder = out / run_id
+    return prepare_home(out / run_id)
+
+
+def prepare_home(folder: Path) -> Path:
+    """Make this folder for a run as `prepare` does."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".{PROBE}-{os.getpid()}"
