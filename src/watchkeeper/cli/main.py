@@ -28,7 +28,7 @@ from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.logs.activity_command import activity
 from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
-from watchkeeper.operate.command import audit, broker, calibrate, offsets
+from watchkeeper.operate.command import audit, broker, calibrate, mirror, offsets
 from watchkeeper.operate.zookeeper_command import zookeeper
 from watchkeeper.run.command import (
     compare,
@@ -58,7 +58,7 @@ SECTIONS = {
     "Operate": (
         *(audit, offsets),
         *(topics, reassign, prefer, config, controller),
-        *(zookeeper, broker, calibrate),
+        *(zookeeper, broker, mirror, calibrate),
     ),
     "Logs": (load, activity),
 }

@@ -15,7 +15,7 @@ from watchkeeper.model.audit.control_plane import ControlPlane, read_control_pla
 from watchkeeper.model.audit.snapshot import Snapshot
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.operate.audit import Request, reader
+from watchkeeper.operate.audit.audit import Request, reader
 
 if TYPE_CHECKING:
     from watchkeeper.real.client.snapshot import Reader

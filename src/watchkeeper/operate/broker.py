@@ -50,7 +50,7 @@ def run(
     if port is not None:
         options["port"] = port
     try:
-        settings = keys.read({**options, **dict(map(_pair, given))})
+        settings = keys.read({**options, **dict(map(pair, given))})
         why = run_broker(settings, where, say)
     except OSError as error:
         raise Stop(USAGE, f"{error.filename or log_dir}: {reason_of(error)}") from None
@@ -66,7 +66,8 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def _pair(setting: str) -> tuple[str, str]:
+def pair(setting: str) -> tuple[str, str]:
+    """Return key and value of a setting; raise ValueError for anything else."""
     key, is_there, value = setting.partition("=")
     if not is_there:
         raise ValueError(f"--set {setting}: expected KEY=VALUE, as in log.flush.interval=1")

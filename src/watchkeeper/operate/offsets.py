@@ -22,7 +22,7 @@ from watchkeeper.model.audit.registry_view import RegistryView, take
 from watchkeeper.model.audit.snapshot import Snapshot
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.registry import paths
-from watchkeeper.operate.audit import Request, reader
+from watchkeeper.operate.audit.audit import Request, reader
 
 FORM = 'JSON of the form {"group": "G", "offsets": {"TOPIC": {"PARTITION": 42}}}'
 

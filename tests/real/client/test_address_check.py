@@ -1,4 +1,4 @@
-"""Wrong addresses of a ZooKeeper are told apart, at once and without opening a session."""
+"""Each wrong address of a ZooKeeper has a sentence of its own, at once and without opening a session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WRONG: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_no_zookeeper_is_told_from_others(what: str) -> None:
+def test_what_is_no_zookeeper_is_named(what: str) -> None:
     answer, wanted = WRONG[what]
     with listening(answer) as address:
         problem = addresses_problem(Access(address))
@@ -74,7 +74,7 @@ def test_a_port_without_a_server_and_a_name_without_a_host() -> None:
 
 
 def test_one_address_of_several_is_enough() -> None:
-    """And what is asked there opens no session."""
+    """And the look at it opens no session."""
     [port] = free_ports(1)
     with ZooKeeper() as zookeeper:
         host = zookeeper.hosts.partition("/")[0]
@@ -83,7 +83,7 @@ def test_one_address_of_several_is_enough() -> None:
         assert zookeeper.client().client_id[0] - before == 1
 
 
-def test_a_server_without_tls_is_told_from_one_with_it() -> None:
+def test_a_server_without_tls_is_named() -> None:
     with ZooKeeper() as zookeeper:
         host = zookeeper.hosts.partition("/")[0]
         problem = addresses_problem(Access(host, tls=(("use_ssl", True),)))
@@ -111,7 +111,7 @@ def test_commands_say_what_is_wrong(
     assert f"{hosts} refuses connections: nothing listens there" in capsys.readouterr().err
 
 
-def test_a_wrong_chroot_is_told_from_an_empty_registry(
+def test_a_wrong_chroot_is_not_an_empty_registry(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with ZooKeeper() as zookeeper:
