@@ -263,9 +263,7 @@ MIXED_UP = {
 
 
 @pytest.mark.parametrize("command", MIXED_UP)
-def test_a_folder_in_place_of_a_file_is_named(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_is_no_file(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("folder").mkdir()
 
     assert run_command(command.split()) == 4

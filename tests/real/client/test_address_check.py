@@ -1,4 +1,4 @@
-"""Each wrong address of a ZooKeeper has a sentence of its own, at once and without opening a session."""
+"""Each wrong address of a ZooKeeper has a sentence of its own, and no session is opened."""
 
 from __future__ import annotations
 
