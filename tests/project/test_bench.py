@@ -48,6 +48,7 @@ COMMANDS = (
         "mutants",
         "mutation_score",
         "mutations",
+        "newcomer",
         "operations",
         "pipeline",
         "proved",
@@ -279,6 +280,16 @@ def test_interop() -> None:
     rows = {row["action"]: row["word"] for row in found["rows"]}
     assert set(rows.values()) == {"passed"}
     assert "a client of 0.7 is recognized in the log" in rows
+
+
+@pytest.mark.slow
+def test_newcomer() -> None:
+    """The tasks of a newcomer work in this environment, which has every extra."""
+    commands = str(Path(sys.executable).parent)
+    found = json.loads(bench("newcomer", "--bin", commands, "--only", "tasks", "--json"))
+
+    assert [row for row in found["rows"] if row["problem"]] == []
+    assert len(found["rows"]) == 11, "all but the installation"
 
 
 @pytest.mark.slow

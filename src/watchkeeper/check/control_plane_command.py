@@ -98,6 +98,7 @@ def variant_option(names: Sequence[str]) -> Callable[[Any], Any]:
 @options.max_seconds
 @options.max_memory
 @options.out
+@options.talking
 @options.as_json
 def explore_replicas(
     variant: str,
@@ -125,7 +126,7 @@ def explore_replicas(
     interrupted; 4 usage or environment.
     """
     from watchkeeper.check import replicas as replicas_search
-    from watchkeeper.check.check import limits
+    from watchkeeper.check.limits import limits
     from watchkeeper.checker.replication.partition import Bounds
 
     with Teller() as teller:
@@ -180,6 +181,7 @@ def explore_replicas(
 @options.max_states
 @options.max_seconds
 @options.out
+@options.talking
 @options.as_json
 def explore_brokers(
     variant: str,
@@ -201,17 +203,16 @@ def explore_brokers(
     interrupted; 4 usage or environment.
     """
     from watchkeeper.check import brokers as brokers_search
+    from watchkeeper.check.limits import limits
 
-    limits = {} if max_states is None else {"max_states": max_states}
     with Teller() as teller:
         searched = brokers_search.explore_brokers(
             variant,
             tuple(fault.replace("-", "_") for fault in sorted(set(faults))),
             brokers_search.properties_of(properties),
             brokers,
+            limits=limits(max_states, max_seconds, None),
             tell=teller.tell,
-            max_seconds=max_seconds,
-            **limits,
         )
     files = brokers_search.write(searched, out)
     if as_json:

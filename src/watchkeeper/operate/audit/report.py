@@ -12,15 +12,16 @@ from rich.text import Text
 from watchkeeper.api.tables import plain_table, show_table, verdict_text
 from watchkeeper.model.audit.audit import Audit, GroupAudit
 from watchkeeper.model.audit.control_plane import ControlPlane
-from watchkeeper.model.audit.finding import Finding
+from watchkeeper.model.audit.finding import SEVERITIES, Finding, Severity
 from watchkeeper.model.audit.target_assignment import Step, steps
 from watchkeeper.model.audit.what_if import WhatIf
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.registry import paths
-from watchkeeper.operate.audit import Audited
+from watchkeeper.operate.audit.audit import Audited
 
 MOST_STEPS = 12
 MOST_FINDINGS = 40
+STYLES = {Severity.CRITICAL: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan"}
 LAG_NOT_ASKED = "lag is not known: no znode has it; --lag requests it from the brokers"
 
 
@@ -140,7 +141,8 @@ def _show_findings(findings: list[Finding], to: Console) -> None:
         where = (
             f"{finding.path}: " if finding.path and finding.path not in finding.message else ""
         )
-        table.add_row(Text(finding.kind, "bold red"), Text(f"{where}{finding.message}"))
+        style = STYLES[SEVERITIES[finding.kind]]
+        table.add_row(Text(finding.kind, style), Text(f"{where}{finding.message}"))
     if len(findings) > MOST_FINDINGS:
         table.add_row("", f"and {len(findings) - MOST_FINDINGS} more; --json has them all")
     show_table(table, to)
@@ -320,6 +322,7 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def _finding_json(finding: Finding) -> dict[str, str]:
-    named = {"kind": finding.kind, "message": finding.message}
+    severity = SEVERITIES[finding.kind].word
+    named = {"kind": finding.kind, "severity": severity, "message": finding.message}
     rest = {"path": finding.path, "partition": finding.partition, "member": finding.member}
     return named | {key: value for key, value in rest.items() if value}

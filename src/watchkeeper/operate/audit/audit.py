@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from watchkeeper.console.credentials import NONE, Credentials
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 from watchkeeper.model.audit.audit import Audit, GroupAudit, audit
+from watchkeeper.model.audit.finding import SEVERITIES, Severity
 from watchkeeper.model.audit.retry_budget import RetryBudget
 from watchkeeper.model.audit.what_if import BadChange, WhatIf, what_if
 from watchkeeper.model.group.assignment import ASSIGNORS, Assignor, UnequalSubscriptions
@@ -33,6 +34,8 @@ class Request:
     patience: RetryBudget | None = None
     asks_brokers: bool = False
     credentials: Credentials = NONE
+    fails_on: Severity = Severity.NOTICE
+    """The least severity of findings that make the exit code 1."""
 
 
 def request(
@@ -46,6 +49,7 @@ def request(
     backoff_ms: int | None = None,
     lag: bool = False,
     credentials: Credentials = NONE,
+    fail_on: str = Severity.NOTICE.word,
 ) -> Request:
     """Return the request of the command line; raise Stop for an invalid one."""
     known = [name for name in ASSIGNORS if name == assignor]
@@ -58,7 +62,10 @@ def request(
     }
     set_by_user = {name: value for name, value in given.items() if value is not None}
     patience = RetryBudget(**set_by_user) if set_by_user else None
-    return Request(hosts, group, without, joining, known[0], patience, lag, credentials)
+    severity = Severity[fail_on.upper()]
+    return Request(
+        *(hosts, group, without, joining, known[0], patience, lag, credentials, severity)
+    )
 
 
 @dataclass(slots=True)
@@ -75,8 +82,17 @@ class Audited:
 
     @property
     def exit_code(self) -> int:
-        """The verdict as an exit code."""
-        return EXIT[self.audit.verdict]
+        """The verdict as an exit code; findings below the severity of the request are none."""
+        verdict = self.audit.verdict
+        if verdict is Verdict.VIOLATED and not self._has_severe_findings:
+            has_doubts = self.audit.doubts or any(group.doubts for group in self.audit.groups)
+            verdict = Verdict.UNKNOWN if has_doubts else Verdict.HOLDS
+        return EXIT[verdict]
+
+    @property
+    def _has_severe_findings(self) -> bool:
+        found = [*self.audit.findings, *(one for g in self.audit.groups for one in g.findings)]
+        return any(SEVERITIES[finding.kind] >= self.request.fails_on for finding in found)
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from watchkeeper.api import folder
 from watchkeeper.api.synopsis import synopsis
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.reports.figure.page import document, with_run
 from watchkeeper.reports.figure.title import WORLDS
-from watchkeeper.run import folder
 
 ABOUT: Mapping[str, str] = {
     "ownership.html": "who fetched each partition and when",

@@ -51,7 +51,11 @@ def prepare(out: Path, run_id: str) -> Path:
 
     Raises Stop, before the run, where they cannot.
     """
-    folder = out / run_id
+    return prepare_home(out / run_id)
+
+
+def prepare_home(folder: Path) -> Path:
+    """Make this folder for a run as `prepare` does."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".{PROBE}-{os.getpid()}"
@@ -157,6 +161,8 @@ def latest(out: Path) -> Path:
 
     A link, such as `latest`, is no run of its own.
     """
+    if out.is_file():
+        raise Stop(USAGE, f"{out} is a file; expected a folder with runs, or of a run")
     found = (path.parent for path in out.glob(f"*/{VERDICT}"))
     runs = [run for run in found if not run.is_symlink()]
     if not runs:
