@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,13 +22,19 @@ BROKER_FAULTS = (
 )
 BROKER_PROPERTIES = ("leader-in-sync", "acting-controller", "live-leaders", "known-state")
 
-variant_option = click.option(
-    "--variant",
-    type=click.Choice(["kafka_08", "hardened"]),
-    default="kafka_08",
-    show_default=True,
-    help="The version of the brokers.",
-)
+REPLICA_VARIANTS = ("kafka_08", "hardened")
+BROKER_VARIANTS = ("documented", *REPLICA_VARIANTS)
+
+
+def variant_option(names: Sequence[str]) -> Callable[[Any], Any]:
+    """Return the option that chooses one of these versions of the brokers."""
+    return click.option(
+        "--variant",
+        type=click.Choice(names),
+        default="kafka_08",
+        show_default=True,
+        help="The version of the brokers.",
+    )
 
 
 @click.command(
@@ -37,7 +45,7 @@ variant_option = click.option(
         "watchkeeper explore-replicas --variant hardened --fault crash --fault reply",
     ),
 )
-@variant_option
+@variant_option(REPLICA_VARIANTS)
 @click.option(
     "--rule",
     type=click.Choice(RULES),
@@ -148,7 +156,7 @@ def explore_replicas(
         "watchkeeper explore-brokers --fault crash --property live-leaders",
     ),
 )
-@variant_option
+@variant_option(BROKER_VARIANTS)
 @click.option(
     "--fault",
     "faults",

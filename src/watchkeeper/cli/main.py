@@ -25,10 +25,11 @@ from watchkeeper.console.extras import MissingExtra
 from watchkeeper.console.options import example
 from watchkeeper.console.output import OutputLost, patient
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.experiment.command import experiment
 from watchkeeper.logs.activity_command import activity
 from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
-from watchkeeper.operate.command import audit, broker, calibrate, mirror, offsets
+from watchkeeper.operate.command import audit, broker, calibrate, migrate_offsets, mirror, offsets
 from watchkeeper.operate.zookeeper_command import zookeeper
 from watchkeeper.run.command import (
     compare,
@@ -53,10 +54,11 @@ SECTIONS = {
         *(explore, explore_replicas, explore_brokers, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema, defaults_command),
+        experiment,
     ),
     "Sweep and analyse": (sweep, analyze),
     "Operate": (
-        *(audit, offsets),
+        *(audit, offsets, migrate_offsets),
         *(topics, reassign, prefer, config, controller),
         *(zookeeper, broker, mirror, calibrate),
     ),

@@ -168,6 +168,62 @@ def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
 
 
 @click.command(
+    "migrate-offsets",
+    epilog=example(
+        "watchkeeper migrate-offsets --to kafka",
+        "watchkeeper migrate-offsets zk1:2181 --to kafka --group billing",
+    ),
+)
+@click.argument("hosts", required=False)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(("kafka", "zookeeper")),
+    help="Where the offsets of the group are to be.",
+)
+@click.option("--group", help="The group whose offsets are compared.")
+@click.option("--copy", is_flag=True, help="Write to ZooKeeper what is behind there.")
+@options.reaching
+@options.as_json
+def migrate_offsets(
+    hosts: str | None, to: str, group: str | None, copy: bool, as_json: bool, **given: Any
+) -> int:
+    """Move the offsets of a group between ZooKeeper and Kafka.
+
+    Without HOSTS this prints the plan: which settings of consumers of 0.8.2 to change in which
+    order, and when to go on. With HOSTS[/chroot] and --group it compares the offsets in both
+    places. --copy needs that no member of the group is alive.
+
+    \b
+    Exit codes: 0 go on, or copied; 1 not yet, or the group is alive; 2 not all offsets could be
+    read; 4 usage or environment.
+    """
+    from watchkeeper.model.offset_manager.migration import Store
+    from watchkeeper.operate.audit import audit as audits
+    from watchkeeper.operate import offsets as migration
+
+    store = Store(to)
+    if hosts is None or group is None:
+        migration.check_plan_only(hosts, group, copy=copy, as_json=as_json)
+        from watchkeeper.checker.migration.plan import plan
+
+        print(plan(store))
+        return HOLDS
+    request = audits.request(hosts, group, credentials=options.credentials_in(given), **given)
+    if copy:
+        done = migration.copy(request, store)
+        if as_json:
+            print_json(done)
+            return HOLDS
+        return migration.show(done)
+    compared = migration.compare(request, store)
+    if as_json:
+        print_json(compared.as_json())
+        return migration.exit_code(compared)
+    return migration.show_compared(compared)
+
+
+@click.command(
     epilog=example(
         "watchkeeper broker --log-dir logs --zookeeper localhost:2181 --set num.partitions=4"
     )
