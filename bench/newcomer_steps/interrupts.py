@@ -20,12 +20,12 @@ settle: 2h
 """
 Stage = tuple[str, str, float, int, str]
 STAGES: tuple[Stage, ...] = (
-    ("while it is imported", "run long.yaml", 0.1, 2, "interrupted"),
-    ("in a simulation", "run long.yaml --no-pictures", 6.0, 2, "partial"),
+    ("while it is imported", "run long.yaml", 0.5, 2, "interrupted"),
+    ("in a simulation", "run long.yaml --no-pictures", 6.0, 2, ", interrupted"),
     ("in a search", "explore consumer-crash", 8.0, 2, "it was interrupted"),
     ("in a battery", "explore first.yaml --budget 1h", 8.0, 2, "it was interrupted"),
     ("in a sweep", "sweep first.yaml --seeds 100000 --out big", 12.0, 2, "continue with:"),
-    ("in a live run", "run first.yaml --world live --no-pictures", 9.0, 2, "partial"),
+    ("in a live run", "run first.yaml --world live --no-pictures", 9.0, 2, ", interrupted"),
     ("in a ZooKeeper", "zookeeper --port 0", 4.0, 0, "serves"),
     ("in a broker", "broker --log-dir logs --port 0", 4.0, 0, "listens"),
 )

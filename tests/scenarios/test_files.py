@@ -652,7 +652,7 @@ def test_a_name_that_is_not_there_gets_the_nearest() -> None:
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Any) -> None:
     """A folder, for one."""
-    with pytest.raises(ScenarioError, match=r"cannot be read: Is a directory$"):
+    with pytest.raises(ScenarioError, match=r"it is a folder; name a file in it$"):
         load(str(tmp_path))
 
 

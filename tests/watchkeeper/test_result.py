@@ -103,6 +103,22 @@ def test_a_notebook_shows_what_a_report_begins_with(violated: Result) -> None:
     assert shown.endswith(violated.command)
 
 
+def test_a_command_names_the_extra_before_it_imports_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    honest = extras.find_spec
+
+    def found(name: str) -> object:
+        return None if name == "greenlet" else honest(name)
+
+    monkeypatch.setattr(extras, "find_spec", found)
+    monkeypatch.delitem(sys.modules, "watchkeeper.check.virtual_campaign", raising=False)
+    monkeypatch.setitem(sys.modules, "watchkeeper.virtual.world.campaign", None)
+
+    assert run_command(["virtual", "test_any.py"]) == 4
+    assert "pip install 'watchkeeper[virtual]'" in capsys.readouterr().err
+
+
 WITHOUT = """
 import sys
 

@@ -427,6 +427,8 @@ def _headline(result: Result) -> Text:
         }
         style = {True: "green", False: "bold red", None: "yellow"}[result.met]
         line.append(f", {how[result.met]}", style)
+    if result.trace.header.partial:
+        line.append(", interrupted", "yellow")
     return line
 
 

@@ -65,14 +65,14 @@ def virtual(
     \b
     Exit codes: 0 holds; 1 violated; 2 unknown; 3 not deterministic; 4 usage or environment.
     """
-    from watchkeeper.check import virtual_campaign
-    from watchkeeper.console.extras import check_installed, needing
+    from watchkeeper.console.extras import check_installed
 
-    with needing("virtual time"):
-        import greenlet  # noqa: F401
-        import kazoo  # noqa: F401
+    for library in ("greenlet", "kazoo"):
+        check_installed("virtual time", library)
     if master is not None:
         check_installed("a run on Spark", "pyspark")
+    from watchkeeper.check import virtual_campaign
+
     if replay_file is not None:
         return virtual_campaign.replay(replay_file, out, as_json=as_json)
     return virtual_campaign.run(
