@@ -177,7 +177,8 @@ def properties_page() -> str:
         "Every run is judged by these properties, from its trace alone. A verdict is *holds*, "
         "*violated* or *unknown*. *Strict single ownership* is judged in every run and counts "
         "for the verdict only with `strict: true`, since no client of ZooKeeper can guarantee "
-        "it unless the storage that it writes to checks a fence.",
+        "it unless the storage that it writes to checks a fence. *ISRs are known* is "
+        "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs.",
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
         + " and ".join(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from watchkeeper.model.log.format.requests_08 import PartitionError
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.metadata import NO_LEADER, BrokerEndpoint
 
 

@@ -47,7 +47,7 @@ from watchkeeper.model.log.log_manager import Logs
 from watchkeeper.model.log_08.checks import CheckedSet, check_set
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.by_topic import OfTopic, flat, grouped
 from watchkeeper.model.wire_08.fetch import (
     UNKNOWN_OFFSET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from watchkeeper.model.log.settings import MINUTE_MS
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

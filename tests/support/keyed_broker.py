@@ -30,7 +30,7 @@ from watchkeeper.model.log_08.manager import KeyedLogs
 from watchkeeper.model.log_08.settings import keyed_log_settings
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BrokerInfo
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import (
     FetchRequest,

@@ -8,14 +8,22 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, cannot_write
+from watchkeeper.console.exit import (
+    HOLDS,
+    UNKNOWN,
+    USAGE,
+    VIOLATED,
+    Stop,
+    cannot_write,
+    reason_of,
+)
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.audit.registry_view import RegistryView, take
 from watchkeeper.model.audit.snapshot import Snapshot
 from watchkeeper.model.offset_manager.migration import NAMES, Store
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.registry import paths
-from watchkeeper.operate.audit import Request, reader
+from watchkeeper.operate.audit.audit import Request, reader
 from watchkeeper.real.net.group_offsets import OffsetsUnknown, committed_in_kafka
 
 FORM = 'JSON of the form {"group": "G", "offsets": {"TOPIC": {"PARTITION": 42}}}'
@@ -120,7 +128,7 @@ def read_file(file: Path, group: str) -> dict[Partition, int]:
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Stop(USAGE, f"{file} cannot be read: {error.strerror or error}") from None
+        raise Stop(USAGE, f"{file} cannot be read: {reason_of(error)}") from None
     except ValueError as error:
         raise Stop(USAGE, f"{file} is not {FORM}: {error}") from None
     if not isinstance(value, dict) or not isinstance(value.get("offsets"), dict):
