@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from watchkeeper.api.profile import digest_of
+from watchkeeper.api.named_profile import digest_of
 from watchkeeper.api.result import Result
 from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table, verdict_text
 from watchkeeper.console.signals import INTERRUPTS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from watchkeeper.api.profile import NamedProfile, digest_of, profile_of
+from watchkeeper.api.named_profile import NamedProfile, digest_of
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import first_difference, judged, latencies_of, versions
 from watchkeeper.console.exit import NOT_DETERMINISTIC, USAGE, Stop, cannot_write
@@ -113,8 +113,12 @@ def loaded(name: str) -> Scenario:
 
 def read_profile(file: Path | None) -> NamedProfile | None:
     """Return the profile in a file, if one is given; raise Stop for an invalid file."""
+    if file is None:
+        return None
+    from watchkeeper.api.profile import profile_of  # its schema; few runs name a profile
+
     try:
-        return None if file is None else profile_of(file)
+        return profile_of(file)
     except ScenarioError as error:
         raise _stopped_by(error) from None
 
