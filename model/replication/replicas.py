@@ -17,7 +17,6 @@ Both are in memory: a process that has just started takes anything.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -39,10 +38,10 @@ from watchkeeper.model.replication.requests import (
     TopicMetadata,
     UpdateMetadata,
 )
+from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
     FirstRequest,
-    ReplicationVariant,
     StaleMetadata,
     SteadyLeader,
     UnknownLeader,
@@ -66,35 +65,6 @@ class Arrival(NamedTuple):
     partitions: frozenset[Partition]
     of_consumer: bool
     """Whether it waits for a higher high watermark, and not for a longer log."""
-
-
-class AutoCreation(NamedTuple):
-    """How topics are created that a client wants and that do not exist."""
-
-    partitions: int = 1
-    """`num.partitions`."""
-    replicas: int = 1
-    """`default.replication.factor`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicationSettings:
-    """The configuration of replication in one broker, with Kafka's defaults."""
-
-    broker_id: int
-    variant: ReplicationVariant
-    min_in_sync: int = 1
-    """`min.insync.replicas`."""
-    lag_time_ms: int = 10_000
-    """`replica.lag.time.max.ms`."""
-    lag_messages: int = 4_000
-    """`replica.lag.max.messages`."""
-    fetch_wait_ms: int = 500
-    """`replica.fetch.wait.max.ms`."""
-    checkpoint_ms: int = 5_000
-    """`replica.high.watermark.checkpoint.interval.ms`."""
-    auto_creation: AutoCreation | None = None
-    """`auto.create.topics.enable`, with what it takes."""
 
 
 class Replicas:
@@ -125,6 +95,8 @@ class Replicas:
         """Creates a topic that a client wants and that this broker does not know."""
         self.arrivals: dict[str, Arrival] = {}
         """Queue of a fetch that waits -> what it waits for."""
+        self.changed_isrs: dict[Partition, None] = {}
+        """The partitions whose ISR this leader has changed, and of which it has to let know."""
         self._numbers = count(1)
         self.by_partition: dict[Partition, Replica] = {}
 
@@ -150,10 +122,12 @@ class Replicas:
     def followed(self, leader: int) -> list[Replica]:
         """Return the replicas that follow a leader."""
         return [
-            replica
-            for replica in self.by_partition.values()
-            if replica.leader == leader != self.me.broker_id and not replica.is_stopped
+            replica for replica in self.by_partition.values() if self.follows(replica, leader)
         ]
+
+    def follows(self, replica: Replica, leader: int) -> bool:
+        """Whether a replica follows a leader."""
+        return replica.leader == leader != self.me.broker_id and not replica.is_stopped
 
     # --- one change at a time ----------------------------------------------------------
 
@@ -205,11 +179,11 @@ class Replicas:
             if self.me.broker_id in said.replicas:
                 fresh.append(said)
         fresh = await self._checked(fresh, codes)
-        mine = [said for said in fresh if said.state.leader == self.me.broker_id]
-        for said in mine:
-            await self._lead(said)
         for said in fresh:
-            if said not in mine:
+            if self._is_led(said):
+                await self._lead(said)
+        for said in fresh:
+            if not self._is_led(said):
                 await self._follow(said, addresses)
         return Outcome(partitions=tuple(codes.items()))
 
@@ -226,14 +200,17 @@ class Replicas:
         if self.me.variant.first_request is FirstRequest.TAKEN:
             return fresh
         unknown = [said for said in fresh if not self._has_looked(said.partition)]
+        checked = [said for said in fresh if self._has_looked(said.partition)]
         found = await read_states([said.partition for said in unknown]) if unknown else []
-        checked = [said for said in fresh if said not in unknown]
         for said, seen in zip(unknown, found, strict=True):
             if seen is None or not seen.state.is_reign_of(said.state):
                 codes[said.partition] = ErrorCode.STALE_LEADER_EPOCH
             else:
                 checked.append(said._replace(state=seen.state, version=seen.version))
         return checked
+
+    def _is_led(self, said: LeaderState) -> bool:
+        return said.state.leader == self.me.broker_id
 
     def _has_looked(self, partition: Partition) -> bool:
         known = self.by_partition.get(partition)
@@ -347,18 +324,24 @@ class Replicas:
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
         await self._forget_what_may_be_stale(request.controller_epoch)
         self.alive = request.alive
-        changed = []
+        leaders: list[list[object]] = []
+        isrs: list[list[object]] = []
         for said in request.states:
             known = self.states.get(said.partition)
             if known is None or known.state.leader != said.state.leader:
-                changed.append([*said.partition, said.state.leader])
+                leaders.append([*said.partition, said.state.leader])
             if said.state.leader == DELETED:
                 self.states.pop(said.partition, None)
-            else:
-                self.states[said.partition] = said
-        if changed:
+                continue
+            if known is None or set(known.state.isr) != set(said.state.isr):
+                isrs.append([*said.partition, list(said.state.isr)])
+            self.states[said.partition] = said
+        if leaders or isrs:
             await emit(
-                EventKind.METADATA_UPDATED, epoch=request.controller_epoch, leaders=changed
+                EventKind.METADATA_UPDATED,
+                epoch=request.controller_epoch,
+                leaders=leaders,
+                isrs=isrs,
             )
         return Outcome()
 
@@ -374,7 +357,7 @@ class Replicas:
         if self.states and self.me.variant.stale_metadata is StaleMetadata.FORGOTTEN:
             forgotten = [[*partition, DELETED] for partition in self.states]
             self.states.clear()
-            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten)
+            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten, isrs=[])
 
     def metadata_of(self, topic: str) -> TopicMetadata:
         """Return who leads the partitions of a topic, as far as this broker knows."""
@@ -400,6 +383,10 @@ class Replicas:
         The setting of the topic counts before that of the broker.
         """
         return self.settings.get(topic, TopicConfig()).min_in_sync(self.me.min_in_sync)
+
+    def allows_unclean(self, topic: str) -> bool:
+        """Whether a replica that is not in the ISR may lead, and others cut what it lacks."""
+        return self.settings.get(topic, TopicConfig()).allows_unclean(self.me.allows_unclean)
 
     # --- logs and high watermarks ------------------------------------------------------
 

@@ -4,7 +4,10 @@ controllers   who is the controller, what it writes, and whether partitions have
 replication   what leaders append, what is committed, and what replicas keep
 brokers       what brokers know at the end, and what they have left on their disks
 marks         whether what brokers know to be committed outlives their processes
+halts         brokers that end themselves
+isrs          whether brokers know the ISRs that leaders have changed
 updates       whether a write replaces what its writer does not know
+spread        how tools spread the partitions that they add
 costs         what controllers do, against what has changed
 judges        all of these judges
 evidence      what they have seen

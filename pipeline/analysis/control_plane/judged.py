@@ -11,8 +11,11 @@ from watchkeeper.pipeline.analysis.control_plane import (
     brokers,
     controllers,
     costs,
+    halts,
+    isrs,
     marks,
     replication,
+    spread,
     updates,
 )
 from watchkeeper.pipeline.analysis.control_plane.logs import logs
@@ -53,6 +56,7 @@ def of_control_planes(
         )
         .unionByName(own.keep("updates", updates.judged(elect, facts, seen, plans, own)))
         .unionByName(own.keep("costs", costs.judged(elect, facts, seen, plans)))
+        .unionByName(own.keep("spread", spread.judged(elect, seen, own)))
     )
     if replicate.isEmpty():
         return found
@@ -66,6 +70,8 @@ def of_control_planes(
         )
         .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
         .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
+        .unionByName(own.keep("halts", halts.judged(replicate, facts, plans)))
+        .unionByName(own.keep("known_isrs", isrs.judged(replicate, facts, all_seen, plans)))
     )
 
 
