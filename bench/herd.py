@@ -15,8 +15,8 @@ not count. The *minimum* is what members would read that never forget what they 
                     brokers, and of each broker its partitions and its address   N + 22
   each new owner    the committed offset of each partition that changes owners   moved
 
-What `hardened` reads beyond that is the price of keeping nothing from one rebalance to
-the next: every member reads every registration again, so reads grow with N squared.
+What `hardened` reads beyond that are its own claims, which each member lists once a
+rebalance, and claims that are in the way.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from immutables import Map
 from msgspec.structs import replace
 
 from watchkeeper.model.actor.effects import (
@@ -101,7 +102,12 @@ class GroupMember:
             # A retried request went on in a new session, without watches and registration.
             owned = () if requests.claims_are_gone else after.owned
             return replace(
-                after, is_registered=False, is_watching=False, is_dirty=True, owned=owned
+                after,
+                is_registered=False,
+                is_watching=False,
+                is_dirty=True,
+                owned=owned,
+                known=Map(),
             )
         return after
 
@@ -160,7 +166,7 @@ class GroupMember:
         """Go on in the same session; without watches everything has to be read again."""
         if me.variant.client_resends_watches:
             return state
-        return replace(state, is_connected=True, is_blocked=False, is_dirty=True)
+        return replace(state, is_connected=True, is_blocked=False, is_dirty=True, known=Map())
 
     # --- the rebalance and its outcome ---------------------------------------------------
 
@@ -311,8 +317,14 @@ async def _fired(
         claim = paths.parse_owner(notification.path)
         if claim is not None:
             return _claim_changed(state, notification, claim[1])
+        if notification.path in state.known:
+            state = replace(state, known=state.known.delete(notification.path))
+        if paths.parse_member(notification.path) is not None and not state.is_blocked:
+            # A fence, which changes nothing, or a member that goes: the watch on the list of
+            # members reports that as well.
+            return state
         if notification.path != paths.TOPICS or state.topics is None:
-            # The next rebalance reads everything, and sets every watch again.
+            # The next rebalance reads it, and sets its watch again.
             return replace(state, is_dirty=True, is_blocked=False)
     marked = replace(state, is_dirty=True)
     if notification.path == paths.TOPICS:

@@ -1,15 +1,21 @@
 """Steps 1 to 3 of the hardened variant in two round trips.
 
 The first batch reads names: the members of the group, the brokers of each topic, and the
-own claims. The second batch reads the data of each name. Every read whose result can change
+own claims. The second batch reads the data of each name. Every read but that of the claims
 sets a watch, and a missing znode is watched for its creation. So every change after a read
 fires a watch, and the member rebalances again. A member that vanishes between the two
 batches is left out: the watch on the names has fired by then.
+
+What was read is kept in `ConsumerState.known` until its watch fires, and is not read again. A
+member that joins a group of N costs each of them two reads, the names and the one registration
+that is new, where N registrations would make reads grow with N squared. Names alone would not
+do: a consumer that restarts under its configured id can be gone and back between two reads of
+the names, with another subscription. The watch on its old registration has fired then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
@@ -30,7 +36,7 @@ from watchkeeper.model.registry.subscription import decode_consumer
 from watchkeeper.model.registry.topic_filter import BadFilter, topic_filter
 
 Answers = dict[str, Any]
-"""Path -> the result of the read; a missing znode has no entry."""
+"""Path -> names of children, or data; a missing znode has no entry."""
 
 
 async def read_in_batches(attempt: Attempt) -> None:
@@ -48,7 +54,8 @@ async def read_in_batches(attempt: Attempt) -> None:
     if attempt.state.consumer_id not in members:
         attempt.lose_registration()
         return
-    data = await _read(attempt, _data_reads(attempt, members, names))
+    registrations = [registry.member(me.group, name) for name in members]
+    data = await _read(attempt, _data_reads(attempt, members, names), listed=registrations)
     _take_members(attempt, members, data)
     _take_partitions(attempt, names, data)
     if attempt.all_topics is None and any(wanted.is_filter for _, wanted in attempt.members):
@@ -74,10 +81,10 @@ def _topic_reads(attempt: Attempt) -> list[Operation[Any]]:
 
 
 def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Operation[Any]]:
-    """Return the reads of the second batch. A registration never changes: no watch."""
+    """Return the reads of the second batch."""
     group = attempt.me.group
     reads: list[Operation[Any]] = [
-        GetData(registry.member(group, name), False, "read members") for name in members
+        GetData(registry.member(group, name), True, "read members") for name in members
     ]
     if attempt.me.layout == "0.8":
         return reads
@@ -94,21 +101,38 @@ def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Op
     return reads
 
 
-async def _read(attempt: Attempt, reads: list[Operation[Any]]) -> Answers:
-    """Read all of these in one batch, and watch missing znodes for their creation."""
-    if not reads:
-        return {}
+async def _read(
+    attempt: Attempt, reads: list[Operation[Any]], *, listed: Collection[str] = ()
+) -> Answers:
+    """Read in one batch what is not known, and watch missing znodes for their creation.
+
+    What is `listed` needs no such watch: the watch on the list reports its creation.
+    """
+    known = attempt.state.known
     found: Answers = {}
+    unknown: list[Operation[Any]] = []
+    for read in reads:
+        if getattr(read, "watch", False) and read.path in known:
+            found[read.path] = known[read.path]
+        else:
+            unknown.append(read)
+    if not unknown:
+        return found
+    watched: Answers = {}
     missing: list[Operation[Any]] = []
-    answers = await attempt.requests(Pipelined(tuple(reads)))
-    for read, answer in zip(reads, answers, strict=True):
+    answers = await attempt.requests(Pipelined(tuple(unknown)))
+    for read, answer in zip(unknown, answers, strict=True):
+        is_watched = getattr(read, "watch", False)
         if type(answer) is not Failure:
-            found[read.path] = answer
+            found[read.path] = answer.data if type(read) is GetData else answer
+            if is_watched:
+                watched[read.path] = found[read.path]
         elif answer.kind is NoNode:
-            if getattr(read, "watch", False):
+            if is_watched and read.path not in listed:
                 missing.append(Exists(read.path, True, read.purpose))
         elif answer.kind is not Unimplemented:
             raise answer.error()
+    attempt.update(known=known.update(watched))
     if missing:
         # The watch was set after the read. A znode created in between fires nothing, so the
         # attempt fails here and the next one reads it.
@@ -124,7 +148,7 @@ def _take_members(attempt: Attempt, members: list[str], data: Answers) -> None:
         path = registry.member(attempt.me.group, name)
         if path in data:
             try:
-                wanted = decode_consumer(path, data[path].data)
+                wanted = decode_consumer(path, data[path])
                 if wanted.is_filter:
                     topic_filter(wanted).check()
             except (BadPayload, BadFilter):
@@ -139,16 +163,16 @@ def _take_partitions(attempt: Attempt, names: Answers, data: Answers) -> None:
         if listed is None:
             continue
         if attempt.me.layout == "0.8":
-            attempt.partitions[topic] = partitions_08(topic, listed.data)
+            attempt.partitions[topic] = partitions_08(topic, listed)
             continue
         found = attempt.partitions[topic] = []
         for broker in listed:
-            count = data.get(registry.topic_broker(topic, int(broker)))
-            if count is not None:
-                found.extend(partitions_07(topic, broker, count.data))
+            path = registry.topic_broker(topic, int(broker))
+            if path in data:
+                found.extend(partitions_07(topic, broker, data[path]))
             path = registry.broker(int(broker))
             if path in data:
-                address = registry.decode_broker(path, data[path].data).address
+                address = registry.decode_broker(path, data[path]).address
                 attempt.addresses[int(broker)] = address
 
 

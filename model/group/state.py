@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -82,6 +83,8 @@ class ConsumerState(Struct, frozen=True):
     """Partitions of `plan` that their previous owners have released since."""
     topics: tuple[str, ...] | None = None
     """The topics that the filter allowed when they were last read."""
+    known: Map[str, Any] = Map()
+    """Path -> what was read there under a watch that has not fired since: names, or data."""
 
 
 @dataclass(slots=True)

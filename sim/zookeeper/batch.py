@@ -45,6 +45,9 @@ class Batch:
         """Do what can be done now, and reply when all of it is done."""
         server, operations, answers = self.server, self.operations, self.answers
         reads = 0
+        if server.behind:
+            server.take_over(server.generation)  # first: it changes the watches, too
+        watches = server.watches
         while self.at < len(operations):
             at = self.at
             operation = operations[at]
@@ -55,7 +58,8 @@ class Batch:
             elif isinstance(operation, Sync) and server.state == "following":
                 self._sync(at, operation)
             else:
-                answers[at] = server.look(self.connection, operation)
+                is_awake = server.watches is not watches
+                answers[at] = server.look(self.connection, operation, is_awake=is_awake)
                 reads += 1
             self.at += 1
         done_us = server.spend(reads * server.kernel.profile.read_us)

@@ -190,8 +190,14 @@ class Server:
         self._free_us = (now if now > free_us else free_us) + cost_us
         return self._free_us
 
-    def look(self, connection: Connection, operation: Operation[Any]) -> Any:
-        """Answer a read from the tree as this server has it."""
+    def look(
+        self, connection: Connection, operation: Operation[Any], *, is_awake: bool = False
+    ) -> Any:
+        """Answer a read from the tree as this server has it.
+
+        `is_awake` says that an earlier read of the same batch has set a watch, so that this
+        server wakes already for what is behind.
+        """
         if self.behind:
             self.take_over(self.generation)
         if not connection.is_open_at_server:
@@ -202,7 +208,7 @@ class Server:
         self.watches, answer = serve(
             self.tree, watches, connection.session, connection.number, operation
         )
-        if self.behind and self.watches is not watches:
+        if self.behind and self.watches is not watches and not is_awake:
             self._wake_for_what_is_behind()
         if type(operation) is GetChildren and type(answer) is tuple:
             return self._listed(answer)

@@ -46,8 +46,8 @@ def test_hardened_holds_all_that_a_client_can_hold(faults: dict[str, int]) -> No
 
 
 PINNED = [
-    ("hardened", {}, 977, 3),
-    ("hardened", {"crash": 1}, 2_605, 6),
+    ("hardened", {}, 991, 3),
+    ("hardened", {"crash": 1}, 2_532, 6),
     ("documented", {}, 1_772, 3),
     ("kafka_07", {}, 1_358, 3),
 ]

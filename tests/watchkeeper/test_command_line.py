@@ -21,7 +21,8 @@ from watchkeeper import __version__, simulate
 from watchkeeper.api.result import report
 from watchkeeper.cli.main import app, run_command
 from watchkeeper.model.trace.trace import parse
-from watchkeeper.scenarios import shipped
+from watchkeeper.scenarios import load, shipped
+from watchkeeper.scenarios.shipped_files import abouts
 
 RUN_FIELDS = {
     "scenario",
@@ -662,17 +663,44 @@ def test_interrupted_while_it_draws() -> None:
     assert done.stderr.endswith(b"watchkeeper report runs/small-hardened-sim-0\n")
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """What makes `--help` quick, without a clock: it loads neither SimPy nor matplotlib."""
+LIBRARIES = ("matplotlib", "networkx", "numpy", "hypothesis", "kazoo", "pyspark", "pyarrow")
+READERS = ("simpy", "pydantic", "watchkeeper.scenarios.scenario")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["run", "--help"], (*LIBRARIES, *READERS, "rich", "yaml")),
+        (["scenarios"], (*LIBRARIES, *READERS, "watchkeeper.model.actor.effects")),
+        (["variants"], (*LIBRARIES, *READERS)),
+        (["run", "late-group", "--no-pictures"], (*LIBRARIES, "watchkeeper.api.profile")),
+    ],
+    ids=("help", "scenarios", "variants", "run"),
+)
+def test_a_command_imports_only_what_it_needs(
+    arguments: list[str], unneeded: tuple[str, ...], tmp_path: Path
+) -> None:
+    """What makes a command start quickly, without a clock."""
     probe = (
         "import sys\n"
         "from watchkeeper.cli.main import run_command\n"
-        "run_command(['run', '--help'])\n"
-        "heavy = {'simpy', 'matplotlib', 'networkx', 'pydantic', 'hypothesis', 'kazoo', 'rich'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        f"code = run_command({arguments!r})\n"
+        f"print(sorted({{*{unneeded!r}}} & set(sys.modules)), file=sys.stderr)\n"
+        "sys.exit(code)\n"
     )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    done = subprocess.run(
+        [sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+def test_the_list_of_scenarios_is_what_their_files_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The list is made without the schema; it says the same as with it."""
+    assert abouts() == {name: load(name).about for name in shipped()}
+    rows = CommandOutput(capsys, "scenarios", "--json").json
+    assert {row["name"]: row["about"] for row in rows} == abouts()
 
 
 def test_check_determinism_of_a_deterministic_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from watchkeeper.analyze.runs import RUN, Gathered, gathered
 from watchkeeper.api.folder import PROFILE
-from watchkeeper.api.profile import digest_of
+from watchkeeper.api.named_profile import digest_of
 from watchkeeper.api.simulate import latencies_of
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 from watchkeeper.console.progress import ProgressLine, timed

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from watchkeeper.api.profile import NamedProfile, profile_of
+from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.model.actor.program import Program
 from watchkeeper.scenarios import Scenario, from_text, load
 from watchkeeper.scenarios.text.document import Path, field_name
@@ -80,6 +80,8 @@ def checked_profile(profile: Any) -> NamedProfile | None:
         raise TypeError(
             f"profile is {_described(profile)}; expected the path of a profile file or None"
         )
+    from watchkeeper.api.profile import profile_of  # its schema; few runs name a profile
+
     return profile_of(os.fspath(profile))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.model.calibration.latency import LEVELS, Distribution, Measured
 from watchkeeper.scenarios.profiles.codecs import CodecsModel
 from watchkeeper.scenarios.profiles.profile import (
@@ -24,32 +25,6 @@ from watchkeeper.scenarios.text.errors import Problem, ScenarioError
 from watchkeeper.sim.calibration.fit_latency import DEFAULTS, Fitted
 from watchkeeper.sim.engine.latency_profile import DEFAULT, CodecProfile, Profile
 from watchkeeper.sim.engine.random_streams import quantiles
-
-
-@dataclass(frozen=True, slots=True)
-class NamedProfile:
-    """The latencies of a simulation, and the file that they come from."""
-
-    source: str
-    latencies: Profile
-    text: str
-    """The text of the file."""
-
-    @property
-    def digest(self) -> str:
-        """Return the digest of the latencies."""
-        return self.latencies.digest
-
-    def to_json(self) -> dict[str, str]:
-        """Return the fields of a verdict."""
-        return {"file": self.source, "digest": self.digest}
-
-
-def digest_of(profile: NamedProfile | None) -> str:
-    """Return the part of a run's name for its profile; empty for the default latencies."""
-    if profile is None or profile.latencies == DEFAULT:
-        return ""
-    return profile.digest
 
 
 def profile_of(source: str | os.PathLike[str]) -> NamedProfile:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as PrintedTable
 from rich.text import Text
 
-from watchkeeper.api.profile import NamedProfile
+from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.api.synopsis import synopsis
 from watchkeeper.api.tables import (
     LIMIT_STYLE,

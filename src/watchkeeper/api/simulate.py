@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 from watchkeeper.api.arguments import Source, check_choices, checked_profile, scenario_of
-from watchkeeper.api.profile import NamedProfile
+from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.api.result import Result
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.judgement.judge import judge

@@ -7,12 +7,13 @@ from typing import Any
 from rich.text import Text
 
 from watchkeeper.api.tables import console, plain_table, show_table
-from watchkeeper.model.group.variants import VARIANTS
-from watchkeeper.scenarios import load, shipped
+from watchkeeper.scenarios.shipped_files import abouts, shipped
 
 
 def scenario_rows() -> list[dict[str, Any]]:
     """Return the shipped scenarios: name, purpose, and expectation of each variant."""
+    from watchkeeper.scenarios import load  # with the schema, which the table does not need
+
     rows = []
     for name in shipped():
         scenario = load(name)
@@ -31,15 +32,17 @@ def scenario_rows() -> list[dict[str, Any]]:
 
 def variant_rows() -> list[dict[str, Any]]:
     """Return the variants, with every column of their table."""
+    from watchkeeper.model.group.variants import VARIANTS  # not needed for scenarios
+
     return [{field: getattr(row, field) for field in row.__slots__} for row in VARIANTS.values()]
 
 
-def show_scenarios(rows: list[dict[str, Any]]) -> None:
-    """List the scenarios."""
+def show_scenarios() -> None:
+    """List the scenarios with what they show."""
     table = plain_table("scenario", "what it shows")
     table.columns[0].no_wrap = True
-    for row in rows:
-        table.add_row(Text(row["name"], "bold"), row["about"])
+    for name, about in abouts().items():
+        table.add_row(Text(name, "bold"), about)
     show_table(table, console())
 
 

@@ -123,11 +123,10 @@ def scenarios(as_json: bool) -> None:
     """List the scenarios that come with watchkeeper."""
     from watchkeeper.run.catalogue import scenario_rows, show_scenarios
 
-    rows = scenario_rows()
     if as_json:
-        print_json(rows)
+        print_json(scenario_rows())
     else:
-        show_scenarios(rows)
+        show_scenarios()
 
 
 @click.command(epilog=example("watchkeeper variants --json"))

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from watchkeeper.api import folder
-from watchkeeper.api.profile import digest_of
+from watchkeeper.api.named_profile import digest_of
 from watchkeeper.api.result import Result
 from watchkeeper.api.run_files import fill
 from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table, verdict_text

@@ -9,7 +9,7 @@ from time import monotonic
 
 from watchkeeper.api import folder
 from watchkeeper.api.index import write_index
-from watchkeeper.api.profile import NamedProfile, digest_of, profile_of
+from watchkeeper.api.named_profile import NamedProfile, digest_of
 from watchkeeper.api.result import Result
 from watchkeeper.api.run_files import Ran, fill
 from watchkeeper.api.simulate import first_difference, judged, latencies_of, versions
@@ -106,8 +106,12 @@ def _from_standard_input() -> Scenario:
 
 def read_profile(file: Path | None) -> NamedProfile | None:
     """Return the profile in a file, if one is given; raise Stop for an invalid file."""
+    if file is None:
+        return None
+    from watchkeeper.api.profile import profile_of  # its schema; few runs name a profile
+
     try:
-        return None if file is None else profile_of(file)
+        return profile_of(file)
     except ScenarioError as error:
         raise _stopped_by(error) from None
 

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from watchkeeper.api.profile import NamedProfile
+from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.api.simulate import latencies_of, versions
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.model.group.variants import VARIANTS
