@@ -16,10 +16,28 @@ class Follower:
 
     heard_ms: int
     """When it fetched last; or when this leader began to lead."""
-    caught_up_ms: int
-    """When it was at the end of the log last."""
+    caught_up_ms: int | None = None
+    """When it was at the end of the log last; or when it was found in the ISR."""
     end: int | None = None
     """The end of its log; None until it has fetched."""
+    leader_end: int = 0
+    """The end of the leader's log when it fetched last."""
+
+    def fetches(self, offset: int, leader_end: int, now_ms: int) -> None:
+        """Note a fetch from an offset on.
+
+        Under a steady load a follower is behind at each of its fetches. It was at the end at the
+        fetch before, if it has by now what the leader had then (KAFKA-4485).
+        """
+        if offset >= leader_end:
+            self.caught_up_ms = now_ms
+        elif self.end is not None and offset >= self.leader_end:
+            self.caught_up_ms = self.heard_ms
+        self.end, self.leader_end, self.heard_ms = offset, leader_end, now_ms
+
+    def was_caught_up(self, since_ms: int) -> bool:
+        """Whether it was at the end of the log since then."""
+        return self.caught_up_ms is not None and self.caught_up_ms >= since_ms
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ from watchkeeper.model.replication.requests import (
 )
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
+    Awaited,
     FirstRequest,
     ReplicationVariant,
     StaleMetadata,
@@ -262,18 +263,24 @@ class Replicas:
         replica.must_cut = replica.is_stopped = False
         replica.epoch_start = replica.end
         if not led_before or self.me.variant.steady_leader is SteadyLeader.FORGETS:
-            now = self.now_ms()
-            replica.followers = {
-                broker: Follower(now, now)
-                for broker in said.replicas
-                if broker != self.me.broker_id
-            }
+            replica.followers = {}
+        self._note_members(replica)
         needs = self.me.min_in_sync
         more = {"min_in_sync": needs} if needs > 1 else {}
         await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr), **more)
         if not led_before:
             await self._note_log(replica)
         await self.raise_high_watermark(replica)
+
+    def _note_members(self, replica: Replica) -> None:
+        """Give each follower in the ISR its time, and wait for none that has left it."""
+        now = self.now_ms()
+        for broker in replica.replicas:
+            if broker == self.me.broker_id:
+                continue
+            follower = replica.followers.setdefault(broker, Follower(now, now))
+            if broker not in replica.isr:
+                follower.caught_up_ms = None
 
     async def _follow(self, said: LeaderState, addresses: Mapping[int, str]) -> None:
         replica = await self._replica(said.partition)
@@ -420,9 +427,13 @@ class Replicas:
         await self.files.truncate(replica.partition, end)
 
     async def raise_high_watermark(self, replica: Replica) -> None:
-        """Raise the high watermark of a leader to the smallest end in the ISR."""
+        """Raise the high watermark of a leader to the smallest end in the ISR.
+
+        If it waits for the ISR alone, it may run ahead of a follower that is always a little
+        behind, so that this one never joins the ISR (KAFKA-4485).
+        """
         ends: list[int] = []
-        for broker in replica.isr:
+        for broker in (*replica.isr, *self._about_to_join(replica)):
             if broker == self.me.broker_id:
                 ends.append(replica.end)
                 continue
@@ -439,6 +450,23 @@ class Replicas:
         enough = len(replica.isr) >= self.min_in_sync(replica.partition.topic)
         code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         await self.answer_waiting(replica, done, code)
+
+    def _about_to_join(self, replica: Replica) -> list[int]:
+        """The followers outside of the ISR for which the leader waits, too."""
+        if self.me.variant.awaited is Awaited.IN_SYNC:
+            return []
+        since_ms = self.oldest_ms()
+        return [
+            broker
+            for broker, follower in replica.followers.items()
+            if broker not in replica.isr
+            and broker in replica.replicas
+            and follower.was_caught_up(since_ms)
+        ]
+
+    def oldest_ms(self) -> int:
+        """Since when a follower has to have been at the end of the log."""
+        return self.now_ms() - self.me.lag_time_ms
 
     async def wake_fetches(self, replica: Replica, *, of_consumers: bool) -> None:
         """Let fetches that wait go on: something new has come for them."""

@@ -64,6 +64,13 @@ class SlowFollower(StrEnum):
     LONG_BEHIND = "one that was at the end of the log too long ago"
 
 
+class Awaited(StrEnum):
+    """Which followers need to have a message before a leader commits it."""
+
+    IN_SYNC = "those in the ISR"
+    CAUGHT_UP = "those in the ISR, and those that were at the end of the log lately (KAFKA-4485)"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -76,6 +83,7 @@ class ReplicationVariant:
     waiting_producers: WaitingProducers
     steady_leader: SteadyLeader
     slow_follower: SlowFollower
+    awaited: Awaited
     stale_metadata: StaleMetadata
 
 
@@ -88,6 +96,7 @@ KAFKA_08 = ReplicationVariant(
     waiting_producers=WaitingProducers.WAIT,
     steady_leader=SteadyLeader.FORGETS,
     slow_follower=SlowFollower.MANY_MESSAGES,
+    awaited=Awaited.IN_SYNC,
     stale_metadata=StaleMetadata.KEPT,
 )
 
@@ -100,6 +109,7 @@ HARDENED = ReplicationVariant(
     waiting_producers=WaitingProducers.ANSWERED,
     steady_leader=SteadyLeader.REMEMBERS,
     slow_follower=SlowFollower.LONG_BEHIND,
+    awaited=Awaited.CAUGHT_UP,
     stale_metadata=StaleMetadata.FORGOTTEN,
 )
 
