@@ -105,6 +105,16 @@ UNKNOWN_TOPIC_AT_FAILOVER = cluster(
 )
 """A new controller finds the deletion of a topic that is gone, as after a crash in the deletion."""
 
+STATE_GOES_FIRST = cluster(
+    {"at": "6s", "crash": "broker/1"},
+    {"at": "9s", "write_znode": "/admin/delete_topics/clicks", "data": ""},
+    {"at": "10s", "delete_znode": "/brokers/topics/clicks/partitions/0/state"},
+    {"at": "12s", "restart": "broker/1"},
+    brokers=[{"id": 2}, {"id": 0, "starts": "500ms"}, {"id": 1, "starts": "500ms"}],
+    partitions=2,
+)
+"""A topic is to be deleted, and one of its states is gone already."""
+
 BUGS_OF_08 = (
     BugOf08(
         "KAFKA-1546",

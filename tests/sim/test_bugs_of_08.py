@@ -12,6 +12,7 @@ from bench.control_plane_bugs.bugs_of_08 import (
     DEPOSED_AND_ELECTED_AGAIN,
     LATER_BUGS,
     ONE_LARGE_BATCH,
+    STATE_GOES_FIRST,
     BugOf08,
     LaterBug,
 )
@@ -46,6 +47,16 @@ def test_it_is_these_answers(answers: tuple[str, ...], scenario: Scenario, viola
     with patch.dict(REPLICATIONS, {"hardened": weaker}):
         result = simulate(scenario, variant="hardened", seed=1)
     assert violated in result.judgement.violated()
+
+
+def test_a_topic_goes_whose_state_has_gone_first() -> None:
+    """KAFKA-2937. The judges of logs do not follow what an operator deletes."""
+    shipped, hardened = (
+        simulate(STATE_GOES_FIRST, variant=variant, seed=1).judgement.violated()
+        for variant in ("kafka_08", "hardened")
+    )
+    assert "requests are carried out" in shipped
+    assert "requests are carried out" not in hardened
 
 
 @pytest.mark.parametrize("bug", LATER_BUGS, ids=lambda bug: bug.name)
