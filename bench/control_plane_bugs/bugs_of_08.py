@@ -96,6 +96,21 @@ ALWAYS_A_LITTLE_BEHIND = with_unclean_elections(
     )
 )
 """A follower is back, and something has been appended before each of its fetches."""
+TWO_SENDERS = cluster(
+    {"at": "4s", "expire": "broker/0"},
+    {"on": {"node": "broker/1", "purpose": "raise epoch", "when": "before"}, "lose": "reply"},
+    {"at": "20s", "crash": "broker/2"},
+    brokers=[{"id": 0}, {"id": 1, "starts": "500ms"}, {"id": 2, "starts": "500ms"}],
+    partitions=2,
+)
+"""The reply to a controller that raises the epoch is lost."""
+ONLY_REPLICA_ON_THE_CONTROLLER = cluster(
+    {"at": "5s", "crash": "controller"},
+    {"at": "14s", "restart": "controller"},
+    partitions=3,
+    replicas=1,
+)
+"""A partition has one replica, which dies with the controller."""
 UNKNOWN_TOPIC_AT_FAILOVER = cluster(
     {"at": "6s", "crash": "controller"},
     {"at": "6500ms", "write_znode": "/admin/delete_topics/gone", "data": ""},
@@ -103,7 +118,7 @@ UNKNOWN_TOPIC_AT_FAILOVER = cluster(
     {"at": "14s", "write_znode": "/admin/delete_topics/clicks", "data": ""},
     brokers=[{"id": 0}, {"id": 1, "starts": "500ms"}, {"id": 2, "starts": "500ms"}],
 )
-"""A new controller finds the deletion of a topic that is gone, as after a crash in the deletion."""
+"""A new controller finds a request to delete a topic that is gone."""
 
 STATE_GOES_FIRST = cluster(
     {"at": "6s", "crash": "broker/1"},
@@ -135,13 +150,25 @@ BUGS_OF_08 = (
         DEPOSED_AND_ELECTED_AGAIN,
     ),
     BugOf08(
+        "KAFKA-3143",
+        "a controller lets brokers lead that are dead when it takes over",
+        "no dead leaders",
+        ONLY_REPLICA_ON_THE_CONTROLLER,
+    ),
+    BugOf08(
         "KAFKA-4485",
         "a follower that is always a little behind never joins the ISR again",
         "committed never changes",
         ALWAYS_A_LITTLE_BEHIND,
     ),
     BugOf08(
-        "no number",
+        "two senders",
+        "a controller sends requests with the epoch of its predecessor",
+        "one sender an epoch",
+        TWO_SENDERS,
+    ),
+    BugOf08(
+        "unknown topic",
         "a request to delete a topic that is gone ends all deletions of the next reign",
         "requests are carried out",
         UNKNOWN_TOPIC_AT_FAILOVER,

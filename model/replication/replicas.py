@@ -193,6 +193,7 @@ class Replicas:
     async def _lead_and_follow(self, request: LeaderAndIsr) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await _note_taken(request)
         addresses = dict(request.leaders)
         codes: dict[Partition, ErrorCode] = {}
         fresh: list[LeaderState] = []
@@ -332,6 +333,7 @@ class Replicas:
     async def _stop(self, request: StopReplica) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await _note_taken(request)
         for partition in request.partitions:
             replica = self.by_partition.get(partition)
             if replica is None:
@@ -350,8 +352,15 @@ class Replicas:
 
     async def update_metadata(self, request: UpdateMetadata) -> Outcome:
         """Know who leads which partition, and which brokers are alive."""
+        await put(STATE_CHANGES, True, 1)
+        outcome = await self._know(request)
+        await take(STATE_CHANGES)
+        return outcome
+
+    async def _know(self, request: UpdateMetadata) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await _note_taken(request)
         await self._forget_what_may_be_stale(request.controller_epoch)
         self.alive = request.alive
         changed = []
@@ -515,6 +524,16 @@ class Replicas:
             high_watermark=replica.high_watermark,
             **more,
         )
+
+
+async def _note_taken(request: LeaderAndIsr | StopReplica | UpdateMetadata) -> None:
+    """Write into the trace that a request of a controller is carried out."""
+    await emit(
+        EventKind.CONTROL_TAKEN,
+        controller=request.controller,
+        request=type(request).__name__,
+        epoch=request.controller_epoch,
+    )
 
 
 def _lock(replica: Replica) -> str:

@@ -40,6 +40,7 @@ class EventKind(StrEnum):
     TRANSITION_FAILED = "transition failed"
     UNCLEAN_ELECTION = "unclean election"
     CONTROL_SENT = "control request sent"
+    CONTROL_TAKEN = "control request taken"
     CONTROL_REFUSED = "control request refused"
     REQUEST_UNREADABLE = "request unreadable"
     REASSIGNING = "reassigning"
@@ -163,6 +164,9 @@ MEANINGS: dict[EventKind, str] = {
     ),
     EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
     EventKind.CONTROL_SENT: "a controller hands a request to the channel of a broker",
+    EventKind.CONTROL_TAKEN: (
+        "a broker begins to carry out a request of a controller, of an epoch that is not too old"
+    ),
     EventKind.CONTROL_REFUSED: (
         "a broker has answered a controller's request with an error; `partitions` are those "
         "that it does not accept, with the code"

@@ -229,6 +229,10 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
         f"{_place(event)}"
     ),
     EventKind.CONTROL_SENT: _sent,
+    EventKind.CONTROL_TAKEN: lambda event: (
+        f"{event.node} carried out {event.detail['request']} of broker "
+        f"{event.detail['controller']}, of epoch {event.detail['epoch']}"
+    ),
     EventKind.CONTROL_REFUSED: _refused,
     EventKind.REQUEST_UNREADABLE: lambda event: (
         f"{event.node} could not read the request{_why(event)}"

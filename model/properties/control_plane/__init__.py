@@ -3,9 +3,12 @@
 controllers   who is the controller, what it writes, and whether partitions have leaders
 replication   what leaders append, what is committed, and what replicas keep
 brokers       what brokers know at the end, and what they have left on their disks
+leaders       who leads at rest: preferred replicas, and no dead brokers
+rests         the judge that looks at each rest
 marks         whether what brokers know to be committed outlives their processes
 updates       whether a write replaces what its writer does not know
 costs         what controllers do, against what has changed
+requests      what controllers send to brokers, and what these carry out
 judges        all of these judges
 evidence      what they have seen
 """

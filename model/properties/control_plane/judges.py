@@ -12,18 +12,20 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
+from watchkeeper.model.properties.control_plane.leaders import NO_DEAD_LEADERS, PREFERRED
 from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
+from watchkeeper.model.properties.control_plane.requests import REQUESTS, RequestsJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
 from watchkeeper.model.properties.history import History
 
-OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS)
+OF_CONTROLLERS = (*CONTROL_PLANE, NO_DEAD_LEADERS, *UPDATES, *COSTS)
 """The properties of clusters whose brokers elect a controller."""
-OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS)
+OF_REPLICAS = (PREFERRED, *REQUESTS, *REPLICATION, *BROKERS, *HIGH_WATERMARKS)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
-Judge = UpdatesJudge | CostsJudge | ReplicationJudge | BrokersJudge | MarksJudge
+Judge = UpdatesJudge | CostsJudge | RequestsJudge | ReplicationJudge | BrokersJudge | MarksJudge
 
 
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
@@ -33,6 +35,7 @@ def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
         judges += (UpdatesJudge(plan, history), CostsJudge(plan, history))
     if plan.replicates:
         judges += (
+            RequestsJudge(plan, history),
             ReplicationJudge(plan, history),
             BrokersJudge(plan, history),
             MarksJudge(plan, history),
