@@ -1,11 +1,12 @@
 """What a failover of the controller costs, and how fast replication is simulated.
 
-    python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000] [--live 5000]
+    python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000,20000] [--live 5000]
         [--search-minutes 0] [--search-gib 8] [--only-search] [--json]
 
 - **Failover**: a cluster with so many partitions of two replicas loses its controller. Between
   the election of the next one and the end of its failover: requests to ZooKeeper one after the
   other (round trips), the operations in them, requests to brokers, and virtual seconds.
+  Followers fetch every five seconds; a failover waits for no fetch.
 - **Live**: the same failover of four processes on Apache's ZooKeeper, in seconds; the median of
   the rounds. `--live none` leaves it out, and so does a machine without Java 17.
 - **Search**: a partition whose replicas crash, restart with an old checkpoint, lose the reply to
@@ -43,7 +44,7 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.run.live_run import Where, run_plan_live
 
-PARTITIONS = (100, 1_000, 5_000)
+PARTITIONS = (100, 1_000, 5_000, 20_000)
 LIVE = (5_000,)
 SEARCHED = (
     Bounds(replicas=2, log=2, records=2, epochs=3),
@@ -96,7 +97,12 @@ def _loses_controller(partitions: int) -> dict[str, Any]:
     }
     created_s = max(20, partitions // CREATED_A_SECOND)
     return {
-        **_cluster(topics=topics, zookeeper={"servers": 1}, session_timeout="6s"),
+        **_cluster(
+            topics=topics,
+            zookeeper={"servers": 1},
+            session_timeout="6s",
+            replication={"leader_rebalance": "never", "fetch_wait": "5s"},
+        ),
         "timeline": [{"at": f"{created_s}s", "crash": "controller"}],
         "settle": f"{created_s}s",
     }

@@ -95,11 +95,16 @@ def _is_fetched(replica: Replica, leader: int, asked: Wanted, part: FetchedPart)
 async def _cut_first(all_of: Replicas, leader: int) -> None:
     """Ask the leader where the logs part, and cut there, before the first fetch of an epoch."""
     for replica in all_of.followed(leader):
-        while replica.must_cut and replica in all_of.followed(leader):
+        while replica.must_cut and _still_follows(all_of, replica, leader):
             if not replica.log:
                 replica.must_cut = False
             elif not await _cut_once(all_of, replica, leader):
                 break
+
+
+def _still_follows(all_of: Replicas, replica: Replica, leader: int) -> bool:
+    is_here = all_of.by_partition.get(replica.partition) is replica
+    return is_here and all_of.follows(replica, leader)
 
 
 async def _cut_once(all_of: Replicas, replica: Replica, leader: int) -> bool:

@@ -151,10 +151,12 @@ class Replicas:
     def followed(self, leader: int) -> list[Replica]:
         """Return the replicas that follow a leader."""
         return [
-            replica
-            for replica in self.by_partition.values()
-            if replica.leader == leader != self.me.broker_id and not replica.is_stopped
+            replica for replica in self.by_partition.values() if self.follows(replica, leader)
         ]
+
+    def follows(self, replica: Replica, leader: int) -> bool:
+        """Whether a replica follows a leader."""
+        return replica.leader == leader != self.me.broker_id and not replica.is_stopped
 
     # --- one change at a time ----------------------------------------------------------
 
@@ -207,11 +209,11 @@ class Replicas:
             if self.me.broker_id in said.replicas:
                 fresh.append(said)
         fresh = await self._checked(fresh, codes)
-        mine = [said for said in fresh if said.state.leader == self.me.broker_id]
-        for said in mine:
-            await self._lead(said)
         for said in fresh:
-            if said not in mine:
+            if self._is_led(said):
+                await self._lead(said)
+        for said in fresh:
+            if not self._is_led(said):
                 await self._follow(said, addresses)
         return Outcome(partitions=tuple(codes.items()))
 
@@ -228,14 +230,17 @@ class Replicas:
         if self.me.variant.first_request is FirstRequest.TAKEN:
             return fresh
         unknown = [said for said in fresh if not self._has_looked(said.partition)]
+        checked = [said for said in fresh if self._has_looked(said.partition)]
         found = await read_states([said.partition for said in unknown]) if unknown else []
-        checked = [said for said in fresh if said not in unknown]
         for said, seen in zip(unknown, found, strict=True):
             if seen is None or not seen.state.is_reign_of(said.state):
                 codes[said.partition] = ErrorCode.STALE_LEADER_EPOCH
             else:
                 checked.append(said._replace(state=seen.state, version=seen.version))
         return checked
+
+    def _is_led(self, said: LeaderState) -> bool:
+        return said.state.leader == self.me.broker_id
 
     def _has_looked(self, partition: Partition) -> bool:
         known = self.by_partition.get(partition)
