@@ -1,4 +1,4 @@
-"""Bugs that 0.8.2.2 has, each in a short timeline: `kafka_08` violates a property, `hardened` none.
+"""Bugs that 0.8.2.2 has, in short timelines: `kafka_08` violates a property in each of them.
 
 Those that a shipped scenario shows are in the documentation; here are the others, and timelines
 in which later bugs would show if 0.8.2.2 had them.

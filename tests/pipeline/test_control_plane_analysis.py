@@ -8,10 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from bench.control_plane_bugs import controllers, replicas
-from bench.control_plane_bugs.bugs_of_08 import (
-    ONLY_REPLICA_ON_THE_CONTROLLER,
-    TWO_SENDERS,
-)
+from bench.control_plane_bugs.bugs_of_08 import ONLY_REPLICA_ON_THE_CONTROLLER, TWO_SENDERS
 from bench.control_plane_bugs.mutant import Scenario, nothing
 from bench.control_plane_bugs.replays import EXPIRES_WHILE_IT_BALANCES
 
