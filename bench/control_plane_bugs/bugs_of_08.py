@@ -145,7 +145,7 @@ BUGS_OF_08 = (
     ),
     BugOf08(
         "KAFKA-2960",
-        "a producer that waits is told that a leader has confirmed it, which has cut it off",
+        "a leader confirms what it has cut off to a producer that waits",
         "confirmed is kept",
         DEPOSED_AND_ELECTED_AGAIN,
     ),

@@ -20,7 +20,8 @@ from watchkeeper.model.admin.placement import place
 from watchkeeper.model.admin.plan import Refused
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
-from watchkeeper.model.replication.replicas import AutoCreation, Replicas
+from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.trace.kinds import EventKind
 
 

@@ -35,7 +35,7 @@ from watchkeeper.model.broker_08.cluster import ClusterView, PartitionView
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState, TopicAssignment
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.metadata import BrokerEndpoint
 
 T = TypeVar("T")

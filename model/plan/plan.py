@@ -24,7 +24,7 @@ from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.registry.subscription import Subscription
-from watchkeeper.model.replication.replicas import AutoCreation, ReplicationSettings
+from watchkeeper.model.replication.settings import AutoCreation, ReplicationSettings
 from watchkeeper.model.replication.variants import ReplicationVariant
 
 

@@ -23,9 +23,9 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
 from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
-from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
-from watchkeeper.model.replication.replicas import Arrival, Replicas
+from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.requests import (
     ALL,
     CONSUMER,

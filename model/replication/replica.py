@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.registry.payloads import NO_LEADER
@@ -38,6 +39,14 @@ class Follower:
     def was_caught_up(self, since_ms: int) -> bool:
         """Whether it was at the end of the log since then."""
         return self.caught_up_ms is not None and self.caught_up_ms >= since_ms
+
+
+class Arrival(NamedTuple):
+    """What a fetch waits for."""
+
+    partitions: frozenset[Partition]
+    of_consumer: bool
+    """Whether it waits for a higher high watermark, and not for a longer log."""
 
 
 @dataclass(slots=True)
@@ -83,6 +92,16 @@ class Replica:
     def end(self) -> int:
         """The offset of the next record."""
         return len(self.log)
+
+    def about_to_join(self, since_ms: int) -> list[int]:
+        """Return the followers outside of the ISR that were at the end of the log since then."""
+        return [
+            broker
+            for broker, follower in self.followers.items()
+            if broker not in self.isr
+            and broker in self.replicas
+            and follower.was_caught_up(since_ms)
+        ]
 
     def take(self, said: LeaderState) -> None:
         """Take over what the controller says."""

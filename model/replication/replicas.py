@@ -17,15 +17,13 @@ Both are in memory: a process that has just started takes anything.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
 from watchkeeper.model.replication.registry import read_states, settings_of
-from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
@@ -39,11 +37,11 @@ from watchkeeper.model.replication.requests import (
     TopicMetadata,
     UpdateMetadata,
 )
+from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
     Awaited,
     FirstRequest,
-    ReplicationVariant,
     StaleMetadata,
     SteadyLeader,
     UnknownLeader,
@@ -59,43 +57,6 @@ STATE_CHANGES = "state changes"
 """The queue that one request of a controller fills while it is carried out."""
 CHECKPOINTS = "checkpoints"
 """The queue that a write of the checkpoint fills while it is under way."""
-
-
-class Arrival(NamedTuple):
-    """What a fetch waits for."""
-
-    partitions: frozenset[Partition]
-    of_consumer: bool
-    """Whether it waits for a higher high watermark, and not for a longer log."""
-
-
-class AutoCreation(NamedTuple):
-    """How topics are created that a client wants and that do not exist."""
-
-    partitions: int = 1
-    """`num.partitions`."""
-    replicas: int = 1
-    """`default.replication.factor`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicationSettings:
-    """The configuration of replication in one broker, with Kafka's defaults."""
-
-    broker_id: int
-    variant: ReplicationVariant
-    min_in_sync: int = 1
-    """`min.insync.replicas`."""
-    lag_time_ms: int = 10_000
-    """`replica.lag.time.max.ms`."""
-    lag_messages: int = 4_000
-    """`replica.lag.max.messages`."""
-    fetch_wait_ms: int = 500
-    """`replica.fetch.wait.max.ms`."""
-    checkpoint_ms: int = 5_000
-    """`replica.high.watermark.checkpoint.interval.ms`."""
-    auto_creation: AutoCreation | None = None
-    """`auto.create.topics.enable`, with what it takes."""
 
 
 class Replicas:
@@ -447,7 +408,9 @@ class Replicas:
         behind, so that this one never joins the ISR (KAFKA-4485).
         """
         ends: list[int] = []
-        for broker in (*replica.isr, *self._about_to_join(replica)):
+        lately = self.me.variant.awaited is Awaited.CAUGHT_UP
+        joining = replica.about_to_join(self.oldest_ms()) if lately else []
+        for broker in (*replica.isr, *joining):
             if broker == self.me.broker_id:
                 ends.append(replica.end)
                 continue
@@ -464,19 +427,6 @@ class Replicas:
         enough = len(replica.isr) >= self.min_in_sync(replica.partition.topic)
         code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         await self.answer_waiting(replica, done, code)
-
-    def _about_to_join(self, replica: Replica) -> list[int]:
-        """The followers outside of the ISR for which the leader waits, too."""
-        if self.me.variant.awaited is Awaited.IN_SYNC:
-            return []
-        since_ms = self.oldest_ms()
-        return [
-            broker
-            for broker, follower in replica.followers.items()
-            if broker not in replica.isr
-            and broker in replica.replicas
-            and follower.was_caught_up(since_ms)
-        ]
 
     def oldest_ms(self) -> int:
         """Since when a follower has to have been at the end of the log."""

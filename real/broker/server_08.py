@@ -24,7 +24,7 @@ from watchkeeper.model.log.folder_names import partition_of
 from watchkeeper.model.log.log_manager import StartReport
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.log_08.manager import KeyedLogs
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.metadata import BrokerEndpoint
 from watchkeeper.real.broker.connection_08 import BrokerConnection08
 from watchkeeper.real.broker.log_server import HOST, LOGGER, LogServer

@@ -15,7 +15,7 @@ from watchkeeper.model.plan.plan import (
     ZooKeeperPlan,
 )
 from watchkeeper.model.registry.paths import Layout
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.replication.variants import REPLICATIONS
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.plan.messages import storage

@@ -15,8 +15,9 @@ from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
 from watchkeeper.model.replication.replica_files import ReplicaFiles
-from watchkeeper.model.replication.replicas import Replicas, ReplicationSettings
+from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import answer, open_replicas
+from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.sim.disk.host_costs import MACHINES
 from watchkeeper.sim.process.process import Node

@@ -46,7 +46,7 @@ from watchkeeper.model.log_08.settings import keyed_log_settings
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BrokerInfo
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
-from watchkeeper.model.replication.replicas import AutoCreation
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import (
     FetchRequest,

@@ -23,7 +23,7 @@ from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import Record
-from watchkeeper.model.replication.replicas import Replicas, ReplicationSettings
+from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.requests import (
     DescribeTopic,
     ErrorCode,
@@ -34,6 +34,7 @@ from watchkeeper.model.replication.requests import (
     TopicMetadata,
     Wanted,
 )
+from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.replication.variants import HARDENED
 from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.replica_server import ReplicaServer
