@@ -21,11 +21,11 @@ from typing import TextIO
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from watchkeeper import simulate
+from watchkeeper.api import folder
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import judged
 from watchkeeper.real.world.capabilities import lacking
 from watchkeeper.real.zookeepers.implementation import Implementation
-from watchkeeper.run import folder
 from watchkeeper.run.comparison import agree
 from watchkeeper.run.live_run import Where, run_plan_live
 from watchkeeper.scenarios import load, shipped

@@ -26,10 +26,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.design_page.host import Host, new_host, run
 from bench.support.report import Bar, Report, Spread, number, parser_of
 from bench.support.storage_subjects import SUBJECTS, Real, Simulated, Subject, message_set
 
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
 from watchkeeper.model.calibration.disk import DISK_QUICK, MIB, MeasuredDisk
 from watchkeeper.model.calibration.latency import Distribution
 from watchkeeper.operate.disk_profile import disk_section, machine_with

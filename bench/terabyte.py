@@ -20,9 +20,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.design_page.host import Host, new_host, run
 from bench.support.report import Bar, Report, number, once, parser_of
 
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
 from watchkeeper.model.log.format.contents import Series, whole_series
 from watchkeeper.model.log.storage import Append, CreateFile, Delete, Send
 from watchkeeper.sim.disk.host_costs import MACHINES, Connection

@@ -47,7 +47,18 @@ from watchkeeper.model.trace.kinds import MEANINGS
 from watchkeeper.model.trace.trace import COLUMNS
 from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
 from watchkeeper.real.broker.settings import SETTINGS as BROKER_SETTINGS
-from watchkeeper.real.broker.settings_08 import CREATION, CREATION_KEY
+from watchkeeper.real.broker.settings_08 import (
+    CLEANER,
+    CLEANER_KEY,
+    CLEANER_SETTINGS,
+    CREATION,
+    CREATION_KEY,
+    OFFSETS_SETTINGS,
+    POLICY,
+    POLICY_KEY,
+    RATIO,
+    RATIO_KEY,
+)
 from watchkeeper.real.broker.settings_08 import DEFAULTS as BROKER_DEFAULTS_08
 from watchkeeper.real.broker.settings_08 import SETTINGS as BROKER_SETTINGS_08
 from watchkeeper.scenarios import load, shipped
@@ -166,7 +177,8 @@ def properties_page() -> str:
         "Every run is judged by these properties, from its trace alone. A verdict is *holds*, "
         "*violated* or *unknown*. *Strict single ownership* is judged in every run and counts "
         "for the verdict only with `strict: true`, since no client of ZooKeeper can guarantee "
-        "it unless the storage that it writes to checks a fence.",
+        "it unless the storage that it writes to checks a fence. *ISRs are known* is "
+        "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs.",
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
         + " and ".join(
@@ -286,6 +298,13 @@ def settings_of_08() -> Iterator[list[str]]:
     for row in BROKER_SETTINGS_08:
         yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field]), row.about]
     yield [f"`{CREATION_KEY}`", "true", CREATION]
+    for row in OFFSETS_SETTINGS:
+        yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field] // row.unit), row.about]
+    yield [f"`{POLICY_KEY}`", "delete", POLICY]
+    yield [f"`{CLEANER_KEY}`", "false", CLEANER]
+    yield [f"`{RATIO_KEY}`", str(BROKER_DEFAULTS_08["min_dirty_ratio"]), RATIO]
+    for row in CLEANER_SETTINGS:
+        yield [f"`{row.key}`", cell(BROKER_DEFAULTS_08[row.field]), row.about]
     for each in LOG_SETTINGS_08:
         default = default_of(each)
         yield [f"`{each.key}`", "never" if default == NEVER else cell(default), each.about]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bench.design_page.catalogue import EXPERIMENTS
-from bench.design_page.heap_pauses import HEAPS_GIB, STRICT, heap_pause
-from bench.design_page.rows import Outcome, Row, shown, shown_said
-
+from watchkeeper.experiment.apparatus.rows import Outcome, Row, shown, shown_said
+from watchkeeper.experiment.catalogue import EXPERIMENTS
 from watchkeeper.sim.disk.host_costs import GIB, MACHINES, MachineProfile
 
 Page = Callable[..., str]
@@ -16,9 +14,10 @@ Table = Callable[[list[str], Iterator[list[str]]], str]
 INTRO = (
     "A broker of the early design pages has no cache of its own. It appends to files and sends "
     "from files, and the operating system keeps parts of them in memory: the *pagecache*. The "
-    "design page gives reasons, some with numbers. Here each of them is an experiment in a "
-    "simulated host, on a server of the page's time and on one of today.",
-    "`python bench/claims.py` runs these experiments, and with `--profile` on "
+    "design page gives reasons, some with numbers, and more for how clients and brokers talk. "
+    "Here each of them is an experiment, in a simulated host on a server of the page's time and "
+    "on one of today, or in a simulated group.",
+    "[`watchkeeper experiment`](../how-to/experiments.md) runs them, with `--profile` on "
     "[a machine that was measured](../how-to/calibrate.md). No result is an input: each follows "
     "from the figures of a machine, in the table at the end, and from the actions of the "
     "experiment. A number *differs* if it misses that of the page by more than half.",
@@ -62,9 +61,10 @@ def pagecache_page(page: Page, table: Table) -> str:
         parts += found["page"].remarks
         differing = [row for row in found["page"].rows if row.agrees is False]
         disagreements += [f"- **{name}**: {_difference(row)}." for row in differing]
-    parts += ["## zombies", *_zombies(table)]
     parts += ["## Where the simulation and the page differ", "\n".join(disagreements)]
-    return page("The pagecache", *parts, *MODEL, *_machines(table))
+    return page(
+        "The pagecache, and what else the design page states", *parts, *MODEL, *_machines(table)
+    )
 
 
 def _head() -> list[str]:
@@ -81,19 +81,6 @@ def _rows(found: dict[str, Outcome]) -> Iterator[list[str]]:
 
 def _difference(row: Row) -> str:
     return f"{row.what}, {shown(row.value)} {row.unit} against {shown_said(row.said)}"
-
-
-def _zombies(table: Table) -> Iterator[str]:
-    yield (
-        "A consumer is paused while its heap is collected. If that takes longer than its session "
-        "timeout of 6 s, other members take its partitions, and it does not know when it "
-        "resumes. Each pause of a full heap above strikes a consumer of a simulated group."
-    )
-    rows = []
-    for gib in HEAPS_GIB:
-        found = heap_pause(MACHINES["page"], gib)
-        rows.append([f"{gib} GiB", f"{shown(found.pause_s)} s", found.verdict.value])
-    yield table(["heap", "longest pause", STRICT], iter(rows))
 
 
 def _machines(table: Table) -> Iterator[str]:

@@ -19,6 +19,7 @@ from watchkeeper.model.log.format.requests_08 import (
     TopicOffsets,
     TopicTimes,
 )
+from watchkeeper.model.offset_manager.records import CommittedOffset, OffsetKey
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import (
     FetchRequest,
@@ -59,6 +60,7 @@ from watchkeeper.model.wire_08.table import APIS, encode_request
 ENTRY = encode([KeyedMessage(None, b"42")])
 ID, CLIENT = 7, "c"
 TIMES = TopicTimes("t", (PartitionTime(0),))
+KEY, COMMITTED = OffsetKey("g1", "t", 0), CommittedOffset(42, "", 1000)
 METADATA = TopicMetadata(0, "t", (PartitionMetadata(0, 0, 3, (3,), (3,)),))
 
 
@@ -137,6 +139,12 @@ def api_parts(table: Table) -> Iterator[str]:
         yield from tables(table, response, frame, [size])
 
 
+def _stored(table: Table, value: WireStruct) -> str:
+    """The table of a key or a value after its version."""
+    data = b"".join(struct_type(type(value)).parts(value))
+    return layout_table(table, value, data, [])
+
+
 def requests_08_body(table: Table) -> str:
     """The page below its title."""
     header = RequestHeader(3, 0, ID, CLIENT)
@@ -152,6 +160,14 @@ def requests_08_body(table: Table) -> str:
             "are of the [format of 0.8](log-formats.md#a-message-set-of-08).",
             "## Requests, by key and version",
             *api_parts(table),
+            "## The messages of `__consumer_offsets`",
+            "A coordinator keeps the offsets of groups as messages of this topic. The key names "
+            "the group and the partition, after int16 version 0:",
+            _stored(table, KEY),
+            "So does the value. A message without a value removes the offset. "
+            "Values of version 1, which Kafka 0.9 writes, are read; they have the time at which "
+            "the offset expires as a last int64.",
+            _stored(table, COMMITTED),
             "## Error codes",
             table(["code", "name"], codes),
         )

@@ -80,6 +80,7 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
             sends=True,
             rebalance_ms=cluster.replication.rebalance_ms,
             shuts_down_controlled=cluster.replication.shuts_down_controlled,
+            deletes_topics=cluster.replication.deletes_topics,
         )
     return controlling_broker(me, settings)
 
@@ -99,6 +100,7 @@ def administrator_program(
             has,
             elects_leaders=controller is None,
             adds_to_what_is_there=controller is not None and controller.variant.fenced,
+            takes_ids_for_places=cluster.tools_take_ids_for_places,
         )
     )
 

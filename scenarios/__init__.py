@@ -161,7 +161,9 @@ def _contents(name: str) -> bytes:
         if S_ISREG(mode):
             with open(name, "rb") as file:
                 return file.read(LARGEST_FILE + 1)
-        message = "Is a directory" if S_ISDIR(mode) else "it is a device or a pipe, and no file"
+        message = "it is a device or a pipe, and no file"
+        if S_ISDIR(mode):
+            message = "it is a folder; name a file in it"
     except (OSError, ValueError) as error:
         message = getattr(error, "strerror", None) or str(error)
     raise ScenarioError(name, [Problem("", f"cannot be read: {message}")])

@@ -172,16 +172,6 @@ async def _waits_for_its_thread(state: Any, why: Any) -> Any:
 _RESIGNED = controller.resigned
 
 
-async def _balances_under_the_lock(reign: Any) -> None:
-    """Hold the lock that a resignation needs, where the session has ended meanwhile."""
-    await _REBALANCE(reign)
-    while reign.requests.renewed:
-        await sleep(FOR_EVER_MS)
-
-
-_REBALANCE = controller.rebalance_leaders
-
-
 async def _lost_after_idle(channel: Any, request: Any) -> Any:
     """Lose the first request over a connection that the broker has closed meanwhile."""
     now = await now_ms()
@@ -334,13 +324,6 @@ BUGS: tuple[Mutant, ...] = (
         "kafka_08",
         (replays.CONTROLLER_EXPIRES, "two-controllers-expire", "drawn"),
         swap((controller, "resigned", _waits_for_its_thread)),
-    ),
-    Mutant(
-        "KAFKA-1317",
-        "a controller whose session ends while it balances leaders waits for ever",
-        "kafka_08",
-        (replays.EXPIRES_WHILE_IT_BALANCES, "drawn"),
-        swap((controller, "rebalance_leaders", _balances_under_the_lock)),
     ),
     Mutant(
         "KAFKA-1738",

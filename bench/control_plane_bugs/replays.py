@@ -190,19 +190,6 @@ CHECKPOINT_BEFORE_REQUESTS = cluster(
     lag_time="60s",
 )
 """A follower restarts, and dies before a controller has reached it; both controllers die too."""
-EXPIRES_WHILE_IT_BALANCES = cluster(
-    {"at": "3s", "crash": "broker/1"},
-    {"at": "7s", "restart": "broker/1"},
-    {
-        "on": {"node": "broker/0", "purpose": "write state", "nth": 3, "when": "before"},
-        "expire": "broker/0",
-    },
-    brokers=[{"id": 0}, {"id": 1, "starts": "500ms"}, {"id": 2, "starts": "500ms"}],
-    partitions=6,
-    leader_rebalance="5s",
-    settle="20s",
-)
-"""The session of the controller ends while it lets preferred replicas lead again."""
 PAUSED_BEFORE_IT_SIGNS = cluster(
     {"at": "5s", "crash": "broker/1"},
     {

@@ -15,6 +15,11 @@ from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_
 HOST = "127.0.0.1"
 BROKER_ID = 3
 PARTITIONS = 2
+SETTINGS = (
+    f"num.partitions={PARTITIONS}",
+    *("log.cleaner.enable=true", "log.cleaner.backoff.ms=100"),
+    "offsets.topic.segment.bytes=20000",
+)
 HOME = Path(__file__).resolve().parent.parent.parent
 COMMAND = (sys.executable, "-P", "-m", "watchkeeper")
 END_S = 30.0
@@ -70,7 +75,7 @@ def _started(folder: Path, hosts: str) -> Place:
     logs, log_file = folder / "logs", folder / "broker.log"
     options = (
         *("--protocol", "0.8", "--log-dir", str(logs), "--port", "0", "--id", str(BROKER_ID)),
-        *("--zookeeper", hosts, "--set", f"num.partitions={PARTITIONS}"),
+        *("--zookeeper", hosts, *(word for each in SETTINGS for word in ("--set", each))),
     )
     with log_file.open("w") as errors:
         process = subprocess.Popen(

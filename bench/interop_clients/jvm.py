@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -11,11 +12,18 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
-from bench.interop_clients.broker import BROKER_ID, HOST, PARTITIONS, Place
+from bench.interop_clients.broker import BROKER_ID, COMMAND, HOME, HOST, PARTITIONS, Place
 from bench.interop_clients.kafka_jars import java_command
 from bench.interop_clients.outcome import Action, expect
+from kazoo.client import KazooClient
+
+from watchkeeper.model.offset_manager.manager import partition_of
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
 
 CLIENT = "Kafka 0.8.2.2"
+GROUP, OF_OFFSETS = "kept", OffsetSettings().partitions
+"""A group with offsets in Kafka, and the number of partitions of their topic."""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HOME)}
 CODECS = ("none", "gzip", "snappy", "lz4")
 COUNT = 300
 WITHIN_S = 60.0
@@ -39,6 +47,11 @@ class Jvm:
         yield self._action("GetOffsetShell: earliest, latest", self._offsets)
         yield self._action("SimpleConsumerShell", self._simple)
         yield self._action("a group, its offsets in ZooKeeper, ExportZkOffsets", self._group)
+        yield self._action("a group, its offsets in Kafka", self._kept_group)
+        yield self._action("a group moves its offsets to Kafka: dual commit", self._moved_group)
+        yield self._action("dual commit of a group without messages", self._back_group)
+        yield self._action("ConsumerOffsetChecker finds the coordinator", self._checked_group)
+        yield self._action("OffsetsMessageFormatter", self._formatted)
         yield self._action("to a topic made by TopicCommand", self._to_created)
 
     def at_rest(self) -> Iterator[Action]:
@@ -46,6 +59,7 @@ class Jvm:
         for codec in CODECS:
             yield self._action(f"DumpLogSegments, deep, {codec}", self._dump, codec)
         yield self._action("DumpLogSegments of index files", self._dump_indexes)
+        yield self._action("DumpLogSegments of the compacted topic", self._dump_compacted)
         yield self._action("Kafka's broker goes on with the folder", self._broker)
         yield self._action("this broker goes on after Kafka's", self._own_again)
 
@@ -114,21 +128,106 @@ class Jvm:
 
     def _group(self) -> str:
         """A group commits to ZooKeeper; its next member begins there."""
-        settings = self.place.logs.parent / "group.properties"
-        settings.write_text("group.id=checked\nauto.commit.interval.ms=200\n")
-        config = ("--consumer.config", str(settings))
+        config = self._config("checked")
         expect(len(self._consume("old-none", COUNT, *config)), COUNT, "lines")
-        exported = self.place.logs.parent / "exported"
-        options = ("--zkconnect", self.place.zookeeper, "--group", "checked")
-        self.run("kafka.tools.ExportZkOffsets", *options, "--output-file", str(exported))
-        rows = re.findall(r"offsets/old-none/\d+:(\d+)", exported.read_text())
-        expect(sum(map(int, rows)), COUNT, "exported offsets, added up")
-        self._produce("old-none", "none", _lines("more", 5), "--sync")
-        more = ("--zookeeper", self.place.zookeeper, "--topic", "old-none", *config)
-        said = self.run("kafka.tools.ConsoleConsumer", *more, "--max-messages", "5")
-        found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
-        expect(sorted(found), sorted(_lines("more", 5)), "what the next member reads")
+        expect(self._exported("checked"), COUNT, "exported offsets, added up")
+        self._reads_on("old-none", config)
         return f"{COUNT} in ZooKeeper; the next member reads the 5 newer messages"
+
+    # --- offsets in Kafka --------------------------------------------------------------
+
+    def _kept_group(self) -> str:
+        """A group commits to its coordinator; its next member begins there."""
+        config = self._kept()
+        expect(len(self._consume("old-gzip", COUNT, *config)), COUNT, "lines")
+        expect(self._has_offsets_in_zookeeper(GROUP), False, "offsets in ZooKeeper")
+        self._reads_on("old-gzip", config)
+        return "none in ZooKeeper; the next member reads the 5 newer messages"
+
+    def _moved_group(self) -> str:
+        """A group with offsets in ZooKeeper goes on with dual commit, and then without."""
+        before = self._config("moved", "offsets.storage=zookeeper")
+        expect(len(self._consume("old-snappy", COUNT, *before)), COUNT, "lines")
+        dual = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=true")
+        self._reads_on("old-snappy", dual)
+        expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up")
+        after = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=false")
+        self._reads_on("old-snappy", after)
+        expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up later")
+        return f"{COUNT} in ZooKeeper, 5 in both, 5 in Kafka; none read twice"
+
+    def _back_group(self) -> str:
+        """A group goes back to ZooKeeper: with dual commit, no offset is written there."""
+        topic, group = "old-lz4", "back"
+        kept = self._config(group, "offsets.storage=kafka", "dual.commit.enabled=false")
+        expect(len(self._consume(topic, COUNT, *kept)), COUNT, "lines")
+        dual = ("offsets.storage=kafka", "dual.commit.enabled=true", "consumer.timeout.ms=4000")
+        options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
+        self.run("kafka.tools.ConsoleConsumer", *options, *self._config(group, *dual))
+        expect(self._has_offsets_in_zookeeper(group), False, "offsets in ZooKeeper")
+        expect(self._migrates(group), 1, "exit code of migrate-offsets: not yet")
+        expect(self._migrates(group, "--copy"), 0, "exit code of migrate-offsets --copy")
+        expect(self._exported(group), COUNT, "offsets in ZooKeeper, added up")
+        self._reads_on(topic, self._config(group, "offsets.storage=zookeeper"))
+        return (
+            "none written by 4 s of commits; copied, and the next member reads 5 newer messages"
+        )
+
+    def _migrates(self, group: str, *more: str) -> int:
+        command = ("migrate-offsets", self.place.zookeeper, "--to", "zookeeper", "--group", group)
+        return subprocess.run(
+            [*COMMAND, *command, *more], capture_output=True, timeout=WITHIN_S, env=ENVIRONMENT
+        ).returncode
+
+    def _checked_group(self) -> str:
+        options = ("--zookeeper", self.place.zookeeper, "--group", GROUP, "--topic", "old-gzip")
+        said = self.run("kafka.tools.ConsumerOffsetChecker", *options)
+        rows = re.findall(r"^kept\s+old-gzip\s+\d+\s+(\d+)\s+(\d+)\s+(\d+)", said, re.MULTILINE)
+        totals = [sum(int(row[column]) for row in rows) for column in range(3)]
+        expect(totals, [COUNT + 5, COUNT + 5, 0], "offset, logSize and lag, added up")
+        return f"offsets {totals[0]}, lag 0"
+
+    def _formatted(self) -> str:
+        """Kafka's own reader of the topic of offsets reads what this broker wrote."""
+        options = ("--zookeeper", self.place.zookeeper, "--topic", "__consumer_offsets")
+        formatter = "kafka.server.OffsetManager$OffsetsMessageFormatter"
+        config = self._config("reader", "exclude.internal.topics=false")
+        more = ("--from-beginning", "--formatter", formatter, "--max-messages", "4", *config)
+        said = self.run("kafka.tools.ConsoleConsumer", *options, *more)
+        found = re.findall(r"^\[\S+,\S+,\d\]::OffsetAndMetadata\[-?\d+,", said, re.MULTILINE)
+        expect(len(found), 4, "commits that it shows")
+        return found[0]
+
+    def _config(self, group: str, *lines: str) -> tuple[str, str]:
+        path = self.place.logs.parent / f"{group}.properties"
+        both = (f"group.id={group}", "auto.commit.interval.ms=200", *lines)
+        path.write_text("".join(f"{line}\n" for line in both))
+        return ("--consumer.config", str(path))
+
+    def _has_offsets_in_zookeeper(self, group: str) -> bool:
+        client = KazooClient(self.place.zookeeper)
+        client.start(WITHIN_S)
+        try:
+            return client.exists(f"/consumers/{group}/offsets") is not None
+        finally:
+            client.stop()
+            client.close()
+
+    def _exported(self, group: str) -> int:
+        """The offsets of a group in ZooKeeper, added up."""
+        exported = self.place.logs.parent / f"exported-{group}"
+        options = ("--zkconnect", self.place.zookeeper, "--group", group)
+        self.run("kafka.tools.ExportZkOffsets", *options, "--output-file", str(exported))
+        return sum(map(int, re.findall(r"offsets/[^/]+/\d+:(\d+)", exported.read_text())))
+
+    def _reads_on(self, topic: str, config: tuple[str, str]) -> None:
+        """Produce five messages; the next member of a group reads them and no others."""
+        lines = _lines("more", 5)
+        self._produce(topic, "none", lines, "--sync")
+        options = ("--zookeeper", self.place.zookeeper, "--topic", topic, *config)
+        said = self.run("kafka.tools.ConsoleConsumer", *options, "--max-messages", "5")
+        found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
+        expect(sorted(found), sorted(lines), "what the next member reads")
 
     # --- once it has ended -------------------------------------------------------------
 
@@ -145,6 +244,19 @@ class Jvm:
             valid += said.count("isvalid: true")
         expect((count >= COUNT, valid), (True, count), "messages, and valid ones")
         return f"{valid} of {count} messages valid"
+
+    def _dump_compacted(self) -> str:
+        """Every message is valid, offsets rise, and those that were removed are missing."""
+        folder = self.place.logs / f"{OFFSETS_TOPIC}-{partition_of(GROUP, OF_OFFSETS)}"
+        offsets: list[int] = []
+        for path in sorted(folder.glob("*.log")):
+            said = self.run("kafka.tools.DumpLogSegments", "--files", str(path))
+            entries = [line for line in said.splitlines() if line.startswith("offset:")]
+            expect(all("isvalid: true" in line for line in entries), True, "valid messages")
+            offsets += [int(line.split()[1]) for line in entries]
+        expect(offsets, sorted(set(offsets)), "offsets")
+        expect(len(offsets) < offsets[-1], True, f"{len(offsets)} messages, last {offsets[-1]}")
+        return f"{len(offsets)} messages, the last one at offset {offsets[-1]}"
 
     def _dump_indexes(self) -> str:
         paths = sorted(self.place.logs.glob("*/*.index"))
@@ -174,24 +286,24 @@ class Jvm:
         ) as it:
             try:
                 self._await_port(port)
-                found = self._consume("old-snappy", COUNT)
-                expect(found, sorted(_lines("old-snappy", COUNT)), "lines")
-                self._produce("old-snappy", "gzip", _lines("later", 5), "--sync")
-                expect(len(self._consume("old-snappy", COUNT + 5)), COUNT + 5, "lines later")
+                found = self._consume("old-none", COUNT + 5)
+                expected = [*_lines("old-none", COUNT), *_lines("more", 5)]
+                expect(found, sorted(expected), "lines")
+                self._reads_on("old-gzip", self._kept())
             finally:
                 it.terminate()
                 it.wait(WITHIN_S)
-        return f"{COUNT} messages read, 5 more appended"
+        return f"{COUNT + 5} messages read; a group goes on from its offsets in Kafka"
+
+    def _kept(self) -> tuple[str, str]:
+        return self._config(GROUP, "offsets.storage=kafka", "dual.commit.enabled=false")
 
     def _own_again(self) -> str:
         """This broker opens the folder that Kafka's has left."""
         self.place.start_again()
-        self._produce("old-snappy", "snappy", _lines("last", 5), "--sync")
-        found = self._consume("old-snappy", COUNT + 10)
-        expected = [*_lines("old-snappy", COUNT), *_lines("later", 5), *_lines("last", 5)]
-        expect(found, sorted(expected), "lines")
+        self._reads_on("old-gzip", self._kept())
         expect(self.place.end(), 0, "exit code")
-        return f"{COUNT + 5} messages read, 5 more appended"
+        return "a group goes on from the offsets that Kafka's broker wrote"
 
     def _await_port(self, port: int) -> None:
         deadline_s = monotonic() + WITHIN_S

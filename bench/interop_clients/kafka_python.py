@@ -26,7 +26,9 @@ ACTIONS = (
     ("a fetch waits for messages",),
     ("commit and fetch offsets in ZooKeeper",),
     ("metadata of a commit that is too long",),
-    ("offsets in Kafka: no coordinator",),
+    ("commit and fetch offsets in Kafka",),
+    ("requests of version 1",),
+    ("a message to the topic of offsets",),
     ("acks 2 times out",),
     ("a damaged message is refused",),
 )

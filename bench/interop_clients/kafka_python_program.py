@@ -18,6 +18,8 @@ from kafka.protocol.produce import ProduceRequest
 
 COUNT = 300
 OF_0_8 = (0, 8, 2)
+IN_ZOOKEEPER = (0, 8, 1)
+"""The version with which kafka-python keeps offsets in ZooKeeper."""
 QUIET_MS = 1500
 
 
@@ -48,12 +50,14 @@ class Client:
         producer.close()
         return found
 
-    def consume(self, topic: str, group: str | None = None) -> tuple[list[Any], KafkaConsumer]:
+    def consume(
+        self, topic: str, group: str | None = None, version: tuple[int, ...] = IN_ZOOKEEPER
+    ) -> tuple[list[Any], KafkaConsumer]:
         """Read a topic from its beginning; return its messages, and the consumer."""
         consumer = KafkaConsumer(
             topic,
             bootstrap_servers=self.address,
-            api_version=(0, 8, 1),  # with which kafka-python keeps offsets in ZooKeeper
+            api_version=version,
             group_id=group,
             auto_offset_reset="earliest",
             consumer_timeout_ms=QUIET_MS,
@@ -180,16 +184,49 @@ class Client:
         expect(response.topics[0][1], [(0, 0), (1, 12)], "error codes")
         return "0 for 4096 characters, 12 for 4097"
 
-    def no_coordinator(self) -> str:
-        """Version 1 is for a coordinator, which this broker is not."""
-        found = self.ask(GroupCoordinatorRequest[0]("kp-group"))
-        expect((found.error_code, found.coordinator_id), (15, -1), "error code, coordinator")
+    def coordinator(self, group: str) -> Any:
+        """The coordinator of a group, once there is one; the topic may have to be created."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            found = self.ask(GroupCoordinatorRequest[0](group))
+            if found.error_code != 15:
+                return found
+            time.sleep(0.1)
+        raise AssertionError("no coordinator within 10 s")
+
+    def in_kafka(self) -> str:
+        """A consumer commits to the coordinator; the next one begins there."""
+        self.produce("kp-kept", [(None, b"%d" % number) for number in range(50)])
+        found = self.coordinator("kp-kept")
+        expect((found.error_code, found.coordinator_id), (0, 3), "error code, coordinator")
+        read, consumer = self.consume("kp-kept", "kp-kept", OF_0_8)
+        expect(len(read), 50, "messages")
+        consumer.commit()
+        committed = [consumer.committed(place) for place in consumer.assignment()]
+        expect(sum(each or 0 for each in committed), 50, "committed offsets, added up")
+        again, _ = self.consume("kp-kept", "kp-kept", OF_0_8)
+        expect(len(again), 0, "messages after the committed offsets")
+        return "50 committed, with metadata; the next consumer reads none"
+
+    def version_1(self) -> str:
+        """Commits and fetches of version 1: texts, an unknown partition, one never committed."""
         self.produce("kp-v1", [(None, b"1")])
-        commit = OffsetCommitRequest[1]("kp-group", -1, "", [("kp-v1", [(0, 1, -1, "")])])
-        expect(self.ask(commit).topics[0][1], [(0, 15)], "commit")
-        fetched = self.ask(OffsetFetchRequest[1]("kp-group", [("kp-v1", [0])]))
-        expect(fetched.topics[0][1], [(0, -1, "", 15)], "fetch")
-        return "error 15 for all three"
+        self.coordinator("kp-v1")
+        parts = [(0, 1, -1, "a text"), (1, 2, -1, "x" * 4097)]
+        commit = OffsetCommitRequest[1]("kp-v1", -1, "", [("kp-v1", parts)])
+        expect(self.ask(commit).topics[0][1], [(0, 0), (1, 12)], "commit")
+        fetched = self.ask(OffsetFetchRequest[1]("kp-v1", [("kp-v1", [0, 1, 9])]))
+        rows = [(0, 1, "a text", 0), (1, -1, "", 0), (9, -1, "", 3)]
+        expect(fetched.topics[0][1], rows, "fetch")
+        return "0 and 12; -1 without an error where none was committed; 3 for no partition"
+
+    def internal(self) -> str:
+        """A client cannot write to the topic of offsets."""
+        self.coordinator("kp-v1")
+        parts = [("__consumer_offsets", [(0, self._messages())])]
+        response = self.ask(ProduceRequest[0](1, 300, parts))
+        expect(response.topics[0][1][0][1], 17, "error code")
+        return "error 17"
 
     def two_acks(self) -> str:
         """More replicas than there are cannot have the messages."""
@@ -233,7 +270,9 @@ ACTIONS: dict[str, Callable[..., str]] = {
     "a fetch waits for messages": Client.waits,
     "commit and fetch offsets in ZooKeeper": Client.commits,
     "metadata of a commit that is too long": Client.long_metadata,
-    "offsets in Kafka: no coordinator": Client.no_coordinator,
+    "commit and fetch offsets in Kafka": Client.in_kafka,
+    "requests of version 1": Client.version_1,
+    "a message to the topic of offsets": Client.internal,
     "acks 2 times out": Client.two_acks,
     "a damaged message is refused": Client.damaged,
 }

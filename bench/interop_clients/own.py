@@ -8,17 +8,25 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator
+from time import monotonic, sleep
 from typing import Any
 
 from bench.interop_clients.broker import BROKER_ID, COMMAND, HOME, HOST, Place
+from bench.interop_clients.jvm import GROUP
 from bench.interop_clients.outcome import Action, expect
 
 from watchkeeper.model.log.format import requests
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.frames import HEAD_BYTES, WireStruct, frame_size
 from watchkeeper.model.log.format.message_08 import KeyedMessage, records, wrap
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import FetchRequest, PartitionFetch
+from watchkeeper.model.wire_08.group_offsets import (
+    CommitRequestV1,
+    ConsumerMetadataRequest,
+    TimedCommit,
+)
 from watchkeeper.model.wire_08.metadata import MetadataRequest
 from watchkeeper.model.wire_08.produce import PartitionMessages, ProduceRequest
 from watchkeeper.model.wire_08.table import decode_response
@@ -27,6 +35,9 @@ from watchkeeper.model.wire_08.table import encode_request as encode_request_08
 CLIENT = "watchkeeper"
 WITHIN_S = 120.0
 COUNT = 300
+COMMITS = 900
+"""So many fill some segments of a partition of offsets."""
+COMPACTED = re.compile(r"(__consumer_offsets-\d+) is compacted up to offset \d+: (\d+) messages")
 
 
 class Own:
@@ -38,13 +49,14 @@ class Own:
     def actions(self) -> Iterator[Action]:
         """What is done while the broker serves."""
         yield Action(CLIENT, "its codec: produce and fetch", self._round)
+        yield Action(CLIENT, "commits, until their topic is compacted", self._compacted)
         yield Action(CLIENT, "audit --lag", self._audit)
         yield Action(CLIENT, "a client of 0.7 is recognized in the log", self._of_07)
 
     def at_rest(self) -> Iterator[Action]:
         """What is done once the broker has ended."""
         yield Action(CLIENT, "the broker ends with code 0, and leaves its marker", self._ended)
-        yield Action(CLIENT, "load: offsets without a gap, all topics", self._load)
+        yield Action(CLIENT, "load: offsets without a gap, all topics but one", self._load)
 
     def _round(self) -> str:
         messages = [KeyedMessage(b"key", b"%d" % number) for number in range(COUNT)]
@@ -56,6 +68,27 @@ class Own:
         found = [(one.offset, one.value) for one in records(fetched.messages)]
         expect(found, [(at, one.value) for at, one in enumerate(messages)], "messages")
         return f"{COUNT} of {COUNT}"
+
+    def _compacted(self) -> str:
+        """The log of a partition of offsets, to which a group of Kafka commits too."""
+        self._until_coordinated()
+        for number in range(COMMITS):
+            commit = CommitRequestV1(GROUP, (OfTopic("own", (TimedCommit(0, number),)),))
+            expect(self._ask(commit).topics[0].parts[0].error_code, 0, "error code")
+        deadline_s = monotonic() + WITHIN_S
+        while not (found := COMPACTED.findall(self.place.log())):
+            if monotonic() > deadline_s:
+                raise AssertionError("it was not compacted")
+            sleep(0.1)
+        folder, count = found[-1]
+        return f"{folder}: {count} messages less"
+
+    def _until_coordinated(self) -> None:
+        deadline_s = monotonic() + WITHIN_S
+        while self._ask(ConsumerMetadataRequest(GROUP)).error_code:
+            if monotonic() > deadline_s:
+                raise AssertionError("no coordinator")
+            sleep(0.1)
 
     def _ask(self, request: WireStruct) -> Any:
         _, _, port = self.place.address.rpartition(":")
@@ -96,11 +129,16 @@ class Own:
         """Count what `load` reads of every topic, and what is in the files."""
         out = self.place.logs.parent / "loaded"
         names = {folder.name.rpartition("-")[0] for folder in self.place.logs.glob("*-*")}
-        done = self._run(*("load", str(self.place.logs), str(out), "--broker", str(BROKER_ID)))
+        names -= {OFFSETS_TOPIC}  # which is compacted, so that offsets are missing
+        topics = ("--topics", ",".join(sorted(names)))
+        where = ("load", str(self.place.logs), str(out), "--broker", str(BROKER_ID))
+        done = self._run(*where, *topics)
         if done.returncode:
             raise AssertionError(f"exit code {done.returncode}: {done.stderr[-200:]}")
         expected = 0
         for path in self.place.logs.glob("*-*/*.log"):
+            if path.parent.name.startswith(OFFSETS_TOPIC):
+                continue
             data = path.read_bytes()
             expected += sum(1 for _ in records(data)) if data else 0
         loaded = [

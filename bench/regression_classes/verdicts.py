@@ -21,6 +21,8 @@ from bench.regression_classes.runs import SEEDS, Fields, ms, run, stored_cluster
 
 from watchkeeper import Result, simulate
 from watchkeeper.analyze.runs import gathered
+from watchkeeper.api import folder
+from watchkeeper.api.run_files import fill
 from watchkeeper.cli.main import run_command
 from watchkeeper.console.exit import USAGE
 from watchkeeper.model.judgement.judge import judge
@@ -32,8 +34,6 @@ from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.trace.trace import parse
 from watchkeeper.pipeline.sweeps.chunk import OutOfTime
 from watchkeeper.pipeline.sweeps.grid import Cell
-from watchkeeper.run import folder
-from watchkeeper.run.run import fill
 from watchkeeper.scenarios import from_text
 from watchkeeper.sweep.shrink import Shrinking
 

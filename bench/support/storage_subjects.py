@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.design_page.host import Host
-
+from watchkeeper.experiment.apparatus.host import Host
 from watchkeeper.model.actor.effects import Now
 from watchkeeper.model.log.format.contents import Contents, Series, size_of, whole_series
 from watchkeeper.model.log.format.message_07 import Message

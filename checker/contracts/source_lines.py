@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from sysconfig import get_paths
 from types import FrameType
 
 PATHS = get_paths()
-STANDARD, PACKAGES = PATHS["stdlib"], (PATHS["purelib"], PATHS["platlib"])
+STANDARD = PATHS["stdlib"]
+PACKAGES = (
+    *(PATHS["purelib"], PATHS["platlib"]),
+    # An environment may see the packages of another one, by a .pth file or as its base.
+    *(entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")),
+)
 STAND_INS = f"{Path(__file__).parents[2] / 'virtual'}{os.sep}"
 """Where the functions are that stand for Python's own once a world in virtual time has run."""
 

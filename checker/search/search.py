@@ -90,7 +90,14 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
-"""Receives the progress of a search."""
+"""Receives the progress of a search; it may raise SearchEnded."""
+
+
+class SearchEnded(Exception):
+    """Ends a search between two blocks; what was seen so far is its result.
+
+    The text says why, as in "it was interrupted".
+    """
 
 
 @dataclass(slots=True)
@@ -126,6 +133,7 @@ class Search:
         self.system = system
         self.options = options
         self.tell = tell
+        self._ended = ""
         self._reset(reads_first=True)
         self._begun = time.monotonic()
 
@@ -191,8 +199,11 @@ class Search:
         self.progress.states = len(self.visited)
         self.progress.frontier = frontier
         self.progress.seconds = time.monotonic() - self._begun
-        if self.tell is not None:
-            self.tell(self.progress)
+        if self.tell is not None and not self._ended:
+            try:
+                self.tell(self.progress)
+            except SearchEnded as ended:
+                self._ended = str(ended)
 
     @property
     def nbytes(self) -> int:
@@ -202,6 +213,8 @@ class Search:
 
     def _stopped(self) -> str:
         limits = self.options.limits
+        if self._ended:
+            return self._ended
         if limits.states is not None and len(self.visited) >= limits.states:
             return f"{limits.states:,} states were seen"
         if limits.seconds is not None and time.monotonic() - self._begun >= limits.seconds:

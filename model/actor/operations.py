@@ -51,6 +51,7 @@ Purpose = Literal[
     "create state",
     "write state",
     "write isr",
+    "announce isr",
     "reassign",
     "elect preferred",
     "read settings",

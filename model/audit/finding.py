@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class FindingKind(StrEnum):
@@ -76,6 +76,51 @@ KINDS = {
     ),
 }
 """Kind of finding -> its meaning."""
+
+
+class Severity(IntEnum):
+    """How much a kind of finding matters, the least first."""
+
+    NOTICE = 1
+    """Work that is under way, or that could be shared out better."""
+    WARNING = 2
+    """Nothing is lost now; another failure, or time, may change that."""
+    CRITICAL = 3
+    """Messages are not read, not taken, or read twice, or no process can change that."""
+
+    @property
+    def word(self) -> str:
+        """The severity on a command line, in JSON and in metrics."""
+        return self.name.lower()
+
+
+SEVERITIES = {
+    FindingKind.NO_OWNER: Severity.CRITICAL,
+    FindingKind.DEAD_CLAIM: Severity.CRITICAL,
+    FindingKind.DOUBLE_CLAIM: Severity.CRITICAL,
+    FindingKind.STRAY_CLAIM: Severity.WARNING,
+    FindingKind.IDLE_MEMBER: Severity.NOTICE,
+    FindingKind.IMBALANCE: Severity.NOTICE,
+    FindingKind.UNSETTLED: Severity.NOTICE,
+    FindingKind.NO_PLAN: Severity.CRITICAL,
+    FindingKind.NO_BROKER: Severity.CRITICAL,
+    FindingKind.BAD_PAYLOAD: Severity.WARNING,
+    FindingKind.PERMANENT: Severity.WARNING,
+    FindingKind.SHORT_PATIENCE: Severity.WARNING,
+    FindingKind.NO_CONTROLLER: Severity.CRITICAL,
+    FindingKind.CONTROLLER_EPOCH: Severity.WARNING,
+    FindingKind.NO_LEADER: Severity.CRITICAL,
+    FindingKind.DEAD_LEADER: Severity.CRITICAL,
+    FindingKind.ISR: Severity.CRITICAL,
+    FindingKind.UNDER_REPLICATED: Severity.WARNING,
+    FindingKind.NO_STATE: Severity.WARNING,
+    FindingKind.ORPHAN: Severity.WARNING,
+    FindingKind.REASSIGNMENT: Severity.NOTICE,
+    FindingKind.ELECTION: Severity.NOTICE,
+    FindingKind.STUCK_DELETION: Severity.WARNING,
+    FindingKind.LEADER_IMBALANCE: Severity.NOTICE,
+}
+"""Kind of finding -> how much it matters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,9 @@ class Administrator:
     adds_to_what_is_there: bool = False
     """Whether it changes an assignment under its version, and leaves other partitions as they
     are. Tools of 0.8 write what they read before, over whatever is there."""
+    takes_ids_for_places: bool = False
+    """Whether new partitions begin at the place whose number is the id of a broker, as tools of
+    0.8 place them (KAFKA-2146)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ async def _turn(me: Administrator, state: AdministratorState) -> AdministratorSt
         return Ended("left")
     if state.commands:
         first, *others = state.commands
-        planned = await _after_command(state, first)
+        planned = await _after_command(me, state, first)
         return replace(planned, commands=tuple(others), is_dirty=True)
     if state.is_dirty:
         written = await _bring_about(me, state)
@@ -129,20 +132,28 @@ async def _take(
     return replace(state, is_dirty=True)
 
 
-async def _after_command(state: AdministratorState, command: Command) -> AdministratorState:
+async def _after_command(
+    me: Administrator, state: AdministratorState, command: Command
+) -> AdministratorState:
     """Return the state with the wanted topics after a command."""
     if command.kind is CommandKind.MOVE_LEADER:
         partition = Partition(command.topic, str(command.number))
         return replace(state, moves=(*state.moves, (partition, command.broker)))
     is_deletion = command.kind is CommandKind.DELETE_TOPIC
     brokers = () if is_deletion else await _brokers(watch=False)
-    after = assigned_after(dict(state.topics), command, brokers)
+    after = assigned_after(
+        dict(state.topics), command, brokers, takes_ids_for_places=me.takes_ids_for_places
+    )
     deleted = (command.topic,) if is_deletion else ()
     return replace(state, topics=tuple(after.items()), deleted=(*state.deleted, *deleted))
 
 
 def assigned_after(
-    assigned: Mapping[str, TopicAssignment], command: Command, brokers: tuple[int, ...]
+    assigned: Mapping[str, TopicAssignment],
+    command: Command,
+    brokers: tuple[int, ...],
+    *,
+    takes_ids_for_places: bool = False,
 ) -> dict[str, TopicAssignment]:
     """Return the assignment of each topic after a command; `brokers` are those that live."""
     if command.kind not in CHANGES:
@@ -150,15 +161,23 @@ def assigned_after(
     found = {topic: one for topic, one in assigned.items() if topic != command.topic}
     if command.kind is not CommandKind.DELETE_TOPIC:
         before = assigned.get(command.topic, TopicAssignment(()))
-        found[command.topic] = _spread(before, command.number, brokers)
+        start = _first_leader(before) if takes_ids_for_places else 0
+        found[command.topic] = _spread(before, command.number, brokers, start)
     return found
 
 
-def _spread(before: TopicAssignment, number: int, brokers: tuple[int, ...]) -> TopicAssignment:
+def _first_leader(before: TopicAssignment) -> int:
+    """The id of the broker that should lead the first partition."""
+    return next((homes[0] for _, homes in before.replicas if homes), 0)
+
+
+def _spread(
+    before: TopicAssignment, number: int, brokers: tuple[int, ...], start: int
+) -> TopicAssignment:
     """Return the assignment with `number` partitions, the new ones on the brokers in turn."""
     replicas = list(before.replicas)
     for index in range(len(replicas), number):
-        homes = (brokers[index % len(brokers)],) if brokers else ()
+        homes = (brokers[(index + start) % len(brokers)],) if brokers else ()
         replicas.append((index, homes))
     return TopicAssignment(tuple(replicas))
 

@@ -5,7 +5,8 @@ Reading order:
     cluster           which brokers live and who leads what, as this broker sees it
     registry          the same, read from ZooKeeper; topics that it creates, states that it claims
     metadata          the answer to a metadata request, from that view
-    group_offsets     the offsets of groups in ZooKeeper, and who coordinates a group
+    group_offsets     the offsets of groups in ZooKeeper
+    group_coordinator the offsets of groups in a log, and who coordinates a group
     waiting_fetches   fetches that wait for messages
     request_handler   the requests, over the logs of a broker
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from watchkeeper.model.log.format.requests_08 import PartitionError
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.metadata import NO_LEADER, BrokerEndpoint
 
 
@@ -44,8 +45,8 @@ class Cluster(Protocol):
     async def refresh(self) -> None:
         """Bring the view up to date. A registry that cannot be read leaves it as it is."""
 
-    async def create(self, topic: str) -> None:
-        """Create a topic that a client wants, unless it exists."""
+    async def create(self, topic: str, how: AutoCreation | None = None) -> None:
+        """Create a topic that a client wants, unless it exists; None: as the settings say."""
 
 
 class SingleBroker:
@@ -79,9 +80,9 @@ class SingleBroker:
             },
         )
 
-    async def create(self, topic: str) -> None:
-        """Create the logs of a topic."""
-        if topic not in self.view.topics:
-            for index in range(self._partitions):
+    async def create(self, topic: str, how: AutoCreation | None = None) -> None:
+        """Create the logs of a topic, also those that a process did not come to create."""
+        for index in range(self._partitions if how is None else how.partitions):
+            if index not in self.view.topics.get(topic, {}):
                 await self._made(topic, index)
-            await self.refresh()
+        await self.refresh()

@@ -1,11 +1,9 @@
-"""The offsets of groups that a broker writes and reads for clients, and who coordinates a group.
+"""The offsets of groups in ZooKeeper, which a broker writes and reads for clients.
 
-Version 0 of the requests means the offsets in ZooKeeper, `/consumers/<group>/offsets`, which
-hold no metadata. Version 1 means the offset manager of a coordinator, which this broker is for
-no group: it answers as a broker of Kafka does that does not coordinate the group.
+Version 0 of the requests means the offsets in `/consumers/<group>/offsets`, which hold no
+metadata. Version 1 means the coordinator of the group.
 
-Kafka 0.8.2.2: KafkaApis.handleOffsetCommitRequest, handleOffsetFetchRequest and
-handleConsumerMetadataRequest, OffsetManager.
+Kafka 0.8.2.2: KafkaApis.handleOffsetCommitRequest, handleOffsetFetchRequest.
 """
 
 from __future__ import annotations
@@ -25,14 +23,12 @@ from watchkeeper.model.wire_08.group_offsets import (
     CommitRequest,
     CommitRequestV1,
     CommittedRequest,
-    ConsumerMetadataResponse,
     PartitionCommit,
     PartitionCommitted,
     PartitionNumber,
     PartitionOutcome,
     TimedCommit,
 )
-from watchkeeper.model.zookeeper.java_hash_order import string_hash
 
 OFFSETS_TOPIC = "__consumer_offsets"
 LARGEST_METADATA = 4096
@@ -132,45 +128,7 @@ def _no_offset(partition: int, error: PartitionError) -> PartitionCommitted:
     return PartitionCommitted(partition, NO_COMMITTED_OFFSET, "", error)
 
 
-# --- version 1: the coordinator --------------------------------------------------------
-
-
-def coordinator_of(
-    group: str, view: ClusterView, me: int, correlation_id: int
-) -> ConsumerMetadataResponse:
-    """Name the coordinator of a group: the leader of the group's partition of the offsets topic.
-
-    Without that topic, without a leader, or if it would be this broker, there is none.
-    """
-    leader = _coordinator(group, view)
-    endpoint = view.brokers.get(leader) if leader not in (None, me) else None
-    if endpoint is None:
-        error = PartitionError.CONSUMER_COORDINATOR_NOT_AVAILABLE
-        return ConsumerMetadataResponse(correlation_id, error)
-    return ConsumerMetadataResponse(
-        correlation_id, PartitionError.NONE, endpoint.broker, endpoint.host, endpoint.port
-    )
-
-
-def _coordinator(group: str, view: ClusterView) -> int | None:
-    partitions = view.topics.get(OFFSETS_TOPIC)
-    if not partitions:
-        return None
-    partition = partitions.get(partition_of(group, len(partitions)))
-    return None if partition is None else partition.leader
-
-
-def partition_of(group: str, count: int) -> int:
-    """The partition of the offsets topic that holds the offsets of a group."""
-    number = string_hash(group)
-    return (0 if number == -(2**31) else abs(number)) % count
-
-
-def error_of_coordinator(view: ClusterView) -> PartitionError:
-    """What a broker answers to a commit or fetch of version 1 that it does not coordinate."""
-    if OFFSETS_TOPIC in view.topics:
-        return PartitionError.NOT_COORDINATOR_FOR_CONSUMER
-    return PartitionError.CONSUMER_COORDINATOR_NOT_AVAILABLE
+# --- without ZooKeeper -------------------------------------------------------------------
 
 
 def refused_commit(

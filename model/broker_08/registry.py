@@ -77,9 +77,9 @@ class RegistryCluster:
                 await self._claim(partition, states)
         self.view = ClusterView(brokers, _views(topics, states))
 
-    async def create(self, topic: str) -> None:
+    async def create(self, topic: str, how: AutoCreation | None = None) -> None:
         """Create a topic with replicas on the live brokers, unless it exists."""
-        await create_if_missing(self._how, topic)
+        await create_if_missing(how or self._how, topic)
         await self.refresh()
 
     # --- partitions without a leader ---------------------------------------------------

@@ -16,7 +16,7 @@ Kafka 0.8.2.2: KafkaApis, ReplicaManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,17 +25,12 @@ from watchkeeper.model.admin.validation import LEGAL
 from watchkeeper.model.broker.upkeep import Upkeep, alone
 from watchkeeper.model.broker_08 import group_offsets
 from watchkeeper.model.broker_08.cluster import Cluster
+from watchkeeper.model.broker_08.error_codes import code_of
+from watchkeeper.model.broker_08.group_coordinator import GroupCoordinator
 from watchkeeper.model.broker_08.metadata import answer_metadata
 from watchkeeper.model.broker_08.waiting_fetches import WaitingFetches, wait_at
 from watchkeeper.model.log.base_log import FileView
-from watchkeeper.model.log.format.errors import (
-    InvalidMessage,
-    InvalidTopic,
-    LogError,
-    MessageSizeTooLarge,
-    OffsetOutOfRange,
-    UnknownMagic,
-)
+from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.frames import WireStruct
 from watchkeeper.model.log.format.requests import Response
 from watchkeeper.model.log.format.requests_08 import (
@@ -51,6 +46,8 @@ from watchkeeper.model.log.format.requests_08 import (
 from watchkeeper.model.log.log_manager import Logs
 from watchkeeper.model.log_08.checks import CheckedSet, check_set
 from watchkeeper.model.log_08.log import KeyedLog
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
+from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.by_topic import OfTopic, flat, grouped
 from watchkeeper.model.wire_08.fetch import (
     UNKNOWN_OFFSET,
@@ -81,23 +78,8 @@ from watchkeeper.model.wire_08.produce import (
 )
 
 ONE_REPLICA = 1
-
-CODES: tuple[tuple[type[LogError], PartitionError], ...] = (
-    (OffsetOutOfRange, PartitionError.OFFSET_OUT_OF_RANGE),
-    (InvalidMessage, PartitionError.INVALID_MESSAGE),
-    (UnknownMagic, PartitionError.INVALID_MESSAGE),
-    (MessageSizeTooLarge, PartitionError.MESSAGE_SIZE_TOO_LARGE),
-    (InvalidTopic, PartitionError.INVALID_TOPIC),
-)
-"""The code of an error of a log; another one keeps its own, or is `UNKNOWN`."""
-
-
-def code_of(error: LogError) -> PartitionError:
-    """Return the code that 0.8 has for an error of a log."""
-    for kind, code in CODES:
-        if isinstance(error, kind):
-            return code
-    return PartitionError(error.code)
+MOST_READ_BYTES = 1024 * 1024
+"""Of a compacted log in one fetch, unless a message may be larger."""
 
 
 class RefusedWithoutResponse(LogError):
@@ -112,10 +94,10 @@ class HandlerSettings:
 
     creates_topics: bool = True
     """`auto.create.topics.enable`."""
-    largest_metadata: int = group_offsets.LARGEST_METADATA
-    """`offset.metadata.max.bytes`."""
     has_registry: bool = True
     """Whether there is a ZooKeeper for the offsets of groups."""
+    offsets: OffsetSettings = field(default_factory=OffsetSettings)
+    """Those of the offset manager."""
 
 
 class FoundPart(NamedTuple):
@@ -124,12 +106,14 @@ class FoundPart(NamedTuple):
     partition: int
     error_code: int
     high_watermark: int
-    view: FileView | None
+    messages: FileView | bytes = b""
 
     @property
     def size_bytes(self) -> int:
         """The size of the messages."""
-        return self.view.size_bytes if self.view is not None else 0
+        if isinstance(self.messages, bytes):
+            return len(self.messages)
+        return self.messages.size_bytes
 
 
 class Found(NamedTuple):
@@ -140,11 +124,12 @@ class Found(NamedTuple):
 
     def wire(self) -> Iterator[bytes | FileView]:
         """Yield the bytes and file parts of the response, in order."""
-        views = [part.view for _, part in flat(self.topics)] or [None]
-        for head, view in zip(heads(self.correlation_id, self.topics), views, strict=True):
+        parts: list[FoundPart | None] = [part for _, part in flat(self.topics)]
+        parts = parts or [None]
+        for head, part in zip(heads(self.correlation_id, self.topics), parts, strict=True):
             yield head
-            if view is not None and view.size_bytes:
-                yield view
+            if part is not None and part.size_bytes:
+                yield part.messages
 
     def is_enough(self, min_bytes: int) -> bool:
         """Whether nothing is to be waited for: enough messages, or an error."""
@@ -163,7 +148,9 @@ class Found(NamedTuple):
                         part.partition,
                         part.error_code,
                         part.high_watermark,
-                        contents(part.view) if part.view is not None else b"",
+                        part.messages
+                        if isinstance(part.messages, bytes)
+                        else contents(part.messages),
                     ),
                 )
                 for topic, part in flat(self.topics)
@@ -199,6 +186,7 @@ class Serving08(Upkeep[KeyedLog]):
         self.broker = broker
         self.cluster = cluster
         self.settings = settings or HandlerSettings()
+        self.coordinator = GroupCoordinator(broker, cluster, self, self.settings.offsets)
         self._waiting = WaitingFetches()
         self._handlers: Mapping[
             type[WireStruct], Callable[[RequestHeader, Any], Coroutine[Any, Any, Answer]]
@@ -208,9 +196,9 @@ class Serving08(Upkeep[KeyedLog]):
             OffsetsRequest: self._offsets,
             MetadataRequest: self._metadata,
             CommitRequest: self._commit,
-            CommitRequestV1: self._refuse_commit,
+            CommitRequestV1: self._commit_to_log,
             CommittedRequest: self._committed,
-            CommittedRequestV1: self._refuse_committed,
+            CommittedRequestV1: self._committed_in_log,
             ConsumerMetadataRequest: self._coordinator,
         }
 
@@ -244,6 +232,9 @@ class Serving08(Upkeep[KeyedLog]):
         return ProduceResponse(header.correlation_id, grouped(parts))
 
     async def _append(self, topic: str, one: PartitionMessages) -> PartitionAppended:
+        if topic == OFFSETS_TOPIC:
+            # Only the coordinator writes there: whatever else a client wrote, it would load.
+            return PartitionAppended(one.partition, PartitionError.INVALID_TOPIC)
         error = self._error_at(topic, one.partition)
         if error is not PartitionError.NONE:
             return PartitionAppended(one.partition, error)
@@ -254,8 +245,16 @@ class Serving08(Upkeep[KeyedLog]):
             appended = await self.locked(log, partial(log.append_set, checked))
         except LogError as refused:
             return PartitionAppended(one.partition, code_of(refused))
-        await self._waiting.wake((topic, one.partition))
+        await self.appended(topic, one.partition)
         return PartitionAppended(one.partition, offset=appended.offset)
+
+    async def appended(self, topic: str, partition: int) -> None:
+        """Wake up the fetches that wait for messages of a partition."""
+        await self._waiting.wake((topic, partition))
+
+    def existing_log(self, topic: str, partition: int) -> KeyedLog | None:
+        """Return the log of a partition; None if nothing was ever appended."""
+        return self.logs.get(topic, partition)
 
     async def log_of(self, topic: str, partition: int) -> KeyedLog:
         """Return the log of a partition, and create it first if there is none."""
@@ -292,15 +291,26 @@ class Serving08(Upkeep[KeyedLog]):
     async def _find(self, topic: str, one: PartitionFetch) -> FoundPart:
         error = self._error_at(topic, one.partition)
         if error is not PartitionError.NONE:
-            return FoundPart(one.partition, error, UNKNOWN_OFFSET, None)
+            return FoundPart(one.partition, error, UNKNOWN_OFFSET)
         try:
             log = self.logs.get(topic, one.partition)
             if log is None:
                 return _of_no_log(one)
-            view = await log.find(one.offset, max(one.max_bytes, 0))
+            messages = await self._messages(log, one.offset, max(one.max_bytes, 0))
         except LogError as refused:
-            return FoundPart(one.partition, code_of(refused), UNKNOWN_OFFSET, None)
-        return FoundPart(one.partition, PartitionError.NONE, log.high_watermark, view)
+            return FoundPart(one.partition, code_of(refused), UNKNOWN_OFFSET)
+        return FoundPart(one.partition, PartitionError.NONE, log.high_watermark, messages)
+
+    async def _messages(self, log: KeyedLog, offset: int, size_bytes: int) -> FileView | bytes:
+        """Find messages; those of a compacted log are read, because no view of it lasts."""
+        if not log.is_compacted:
+            return await log.find(offset, size_bytes)
+        most_bytes = max(log.settings.largest_payload_bytes, MOST_READ_BYTES)
+        return await self.read(log, offset, min(size_bytes, most_bytes))
+
+    async def read(self, log: KeyedLog, offset: int, size_bytes: int) -> bytes:
+        """Read messages under the lock of a log."""
+        return await self.locked(log, partial(log.read, offset, size_bytes))
 
     async def _offsets(self, header: RequestHeader, request: OffsetsRequest) -> OffsetsResponse:
         topics = [
@@ -332,7 +342,8 @@ class Serving08(Upkeep[KeyedLog]):
         await self.cluster.refresh()
         for topic in dict.fromkeys(request.topics):
             if topic not in self.cluster.view.topics and self._may_create(topic):
-                await self.cluster.create(topic)
+                await self.cluster.create(topic, self._creation_of(topic))
+        await self.coordinator.follow()
         view = self.cluster.view
         topics = request.topics or tuple(sorted(view.topics))
         missing = (
@@ -343,8 +354,18 @@ class Serving08(Upkeep[KeyedLog]):
         response = answer_metadata(view, topics, missing, header.correlation_id)
         return _with_invalid_names(response)
 
+    async def refresh(self) -> None:
+        """Look at the cluster, and coordinate the groups that it gives to this broker."""
+        await self.cluster.refresh()
+        await self.coordinator.follow()
+
     def _may_create(self, topic: str) -> bool:
+        if topic == OFFSETS_TOPIC:
+            return True
         return self.settings.creates_topics and _is_valid(topic)
+
+    def _creation_of(self, topic: str) -> AutoCreation | None:
+        return self.settings.offsets.creation if topic == OFFSETS_TOPIC else None
 
     # --- the offsets of groups ---------------------------------------------------------
 
@@ -353,7 +374,7 @@ class Serving08(Upkeep[KeyedLog]):
             refused = group_offsets.refused_commit(request, PartitionError.UNKNOWN)
             return CommitResponse(header.correlation_id, refused)
         done = await group_offsets.commit(
-            request, self.cluster.view, self.settings.largest_metadata
+            request, self.cluster.view, self.settings.offsets.largest_metadata
         )
         return CommitResponse(header.correlation_id, done)
 
@@ -365,34 +386,30 @@ class Serving08(Upkeep[KeyedLog]):
             return CommittedResponse(header.correlation_id, refused)
         return CommittedResponse(header.correlation_id, await group_offsets.committed(request))
 
-    async def _refuse_commit(
+    async def _commit_to_log(
         self, header: RequestHeader, request: CommitRequestV1
     ) -> CommitResponse:
-        error = group_offsets.error_of_coordinator(self.cluster.view)
-        return CommitResponse(header.correlation_id, group_offsets.refused_commit(request, error))
+        return CommitResponse(header.correlation_id, await self.coordinator.commit(request))
 
-    async def _refuse_committed(
+    async def _committed_in_log(
         self, header: RequestHeader, request: CommittedRequestV1
     ) -> CommittedResponse:
-        error = group_offsets.error_of_coordinator(self.cluster.view)
-        return CommittedResponse(
-            header.correlation_id, group_offsets.refused_fetch(request, error)
-        )
+        return CommittedResponse(header.correlation_id, self.coordinator.committed(request))
 
     async def _coordinator(
         self, header: RequestHeader, request: ConsumerMetadataRequest
     ) -> ConsumerMetadataResponse:
-        return group_offsets.coordinator_of(
-            request.group, self.cluster.view, self.broker, header.correlation_id
-        )
+        found = await self.coordinator.coordinator_of(request.group, header.correlation_id)
+        await self.coordinator.follow()
+        return found
 
 
 def _of_no_log(one: PartitionFetch) -> FoundPart:
     """A partition to which nothing was ever appended has the offset 0, and no other."""
     if one.offset:
         error = PartitionError.OFFSET_OUT_OF_RANGE
-        return FoundPart(one.partition, error, UNKNOWN_OFFSET, None)
-    return FoundPart(one.partition, PartitionError.NONE, 0, None)
+        return FoundPart(one.partition, error, UNKNOWN_OFFSET)
+    return FoundPart(one.partition, PartitionError.NONE, 0)
 
 
 def _raise_first(parts: list[tuple[str, PartitionAppended]]) -> None:

@@ -29,7 +29,11 @@ from watchkeeper.model.controller.controller import (
     take_step,
 )
 from watchkeeper.model.controller.state_machines.reign import ControllerSettings
-from watchkeeper.model.controller.state_machines.variants import ClusterIdentity, StartOrder
+from watchkeeper.model.controller.state_machines.variants import (
+    ClusterIdentity,
+    IsrsOfLeaders,
+    StartOrder,
+)
 from watchkeeper.model.controller.topic_settings import SettingsState, follow_settings
 from watchkeeper.model.registry import paths
 from watchkeeper.model.replication.replicas import REGISTRATION
@@ -97,7 +101,7 @@ async def _turn(
     if broker.is_leaving and not _hands_over_later(me, state):
         return await _leave(me, state)
     if me.controller.sends and not state.has_paths:
-        await _create_paths()
+        await _create_paths(me.controller.variant.isrs_of_leaders)
         if me.controller.variant.cluster_identity is ClusterIdentity.CREATED_ONCE:
             await know_cluster_id()
         return replace(state, has_paths=True)
@@ -121,9 +125,10 @@ def _hands_over_later(me: ControllingBroker, state: ControllingBrokerState) -> b
     return me.controller.sends and must_elect
 
 
-async def _create_paths() -> None:
+async def _create_paths(isrs: IsrsOfLeaders) -> None:
     """Create what every broker of 0.8 creates when it starts."""
-    for path in COMMON_PATHS:
+    more = (paths.ISR_CHANGES,) if isrs is IsrsOfLeaders.TOLD else ()
+    for path in (*COMMON_PATHS, *more):
         with suppress(NodeExists):
             await create_with_parents(Direct(), Create(path, b"", purpose="register"))
 

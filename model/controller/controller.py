@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.events import Command, CommandKind, Fired
 from watchkeeper.model.actor.orders import REQUESTS
 from watchkeeper.model.actor.retry import Direct, Requests, UntilConnected
 from watchkeeper.model.actor.tasks import UNBOUNDED, Drain, put
+from watchkeeper.model.controller.after_reign import late, remembered, wait_for_the_thread
+from watchkeeper.model.controller.changed_isrs import isrs_changed
 from watchkeeper.model.controller.deletion import deletions_requested, replicas_deleted
 from watchkeeper.model.controller.election import NO_CONTROLLER, controller_in_registry, elect
 from watchkeeper.model.controller.listeners import (
@@ -26,43 +28,38 @@ from watchkeeper.model.controller.listeners import (
     brokers_changed,
     topics_changed,
 )
-from watchkeeper.model.controller.preferred import preferred_requested, rebalance_leaders
+from watchkeeper.model.controller.preferred import (
+    Balancing,
+    balance_next,
+    preferred_requested,
+    rebalance_leaders,
+)
 from watchkeeper.model.controller.reassignment import reassignment_requested, state_changed
 from watchkeeper.model.controller.shutdown import hand_over, leave_in_good_order
-from watchkeeper.model.controller.state_machines.channel import ReplicasStopped, close_channel
+from watchkeeper.model.controller.state_machines.channel import (
+    RebalanceDue,
+    ReplicasStopped,
+    Sender,
+    close_channel,
+)
 from watchkeeper.model.controller.state_machines.context import Context
-from watchkeeper.model.controller.state_machines.reign import ControllerSettings, Deposed, Reign
-from watchkeeper.model.controller.state_machines.variants import EpochRaised
+from watchkeeper.model.controller.state_machines.reign import (
+    CallbackFailed,
+    ControllerSettings,
+    Deposed,
+    Reign,
+    note_error,
+)
+from watchkeeper.model.controller.state_machines.variants import (
+    EpochRaised,
+    LeaderBalance,
+    QueuedCallbacks,
+)
+from watchkeeper.model.controller.tasks import Due, Task
 from watchkeeper.model.group.variants import RequestPolicy
 from watchkeeper.model.registry import paths
 from watchkeeper.model.replication.requests import ControlledShutdown, ErrorCode, StillLed
 from watchkeeper.model.trace.kinds import EventKind
-
-
-class Task(StrEnum):
-    """What a controller has to do."""
-
-    ELECT = "elect"
-    SESSION_ENDED = "session ended"
-    CONTROLLER_CHANGED = "controller changed"
-    BROKERS_CHANGED = "brokers changed"
-    TOPICS_CHANGED = "topics changed"
-    ASSIGNMENT_CHANGED = "assignment changed"
-    STATE_CHANGED = "state changed"
-    REASSIGNMENT = "reassignment requested"
-    PREFERRED = "preferred election requested"
-    DELETIONS = "deletions requested"
-    SERVE = "serve requests"
-
-
-class Due(NamedTuple):
-    """A task that waits."""
-
-    task: Task
-    topic: str = ""
-    """For an assignment: of which topic."""
-    partition: str = ""
-    """For a state: of which partition of the topic."""
 
 
 class ResignReason(StrEnum):
@@ -84,6 +81,12 @@ class ControllerState:
     """The broker that `/controller` named when it was read last."""
     context: Context | None = None
     """The cluster, while this broker is the controller."""
+    former: Context | None = None
+    """What it remembers of its last reign, where it may act on it."""
+    leftovers: frozenset[Sender] = frozenset()
+    """The batches that an error has left full."""
+    balancing: Balancing | None = None
+    """What a thread has still to do that lets preferred replicas lead; None while none runs."""
 
     @property
     def must_elect(self) -> bool:
@@ -93,6 +96,13 @@ class ControllerState:
     def with_due(self, *tasks: Due) -> ControllerState:
         """Return the state with more tasks, each of which waits only once."""
         return replace(self, due=tuple(dict.fromkeys((*self.due, *tasks))))
+
+    def after(self, reign: Reign) -> ControllerState:
+        """Return the state after a task of a reign, or of one that is over."""
+        after = replace(self, leftovers=reign.leftovers)
+        if reign.is_over:
+            return replace(after, former=reign.context)
+        return replace(after, context=reign.context)
 
     def after_event(self, fired: Fired) -> ControllerState:
         """Return the state after a watch fired."""
@@ -124,6 +134,7 @@ class ControllerState:
 
     def _watched_requests(self, context: Context) -> Iterator[Due]:
         yield from (Due(Task.REASSIGNMENT), Due(Task.PREFERRED), Due(Task.DELETIONS))
+        yield Due(Task.ISRS_CHANGED)
         for partition in sorted(context.moves):
             yield Due(Task.STATE_CHANGED, partition.topic, partition.name)
 
@@ -156,6 +167,7 @@ _TASKS_BY_PATH = {
     paths.REASSIGN_PARTITIONS: Task.REASSIGNMENT,
     paths.PREFERRED_REPLICA_ELECTION: Task.PREFERRED,
     paths.DELETE_TOPICS: Task.DELETIONS,
+    paths.ISR_CHANGES: Task.ISRS_CHANGED,
 }
 
 
@@ -206,8 +218,11 @@ async def _elect(
 
     The watch has fired for it, and the election has read what the watch reported.
     """
-    elected = await elect(me, requests)
+    elected = await elect(me, requests, state.leftovers)
     after = replace(state, recorded=elected.broker, context=elected.context)
+    if elected.context is not None:
+        kept = tuple(one for one in state.due if not one.is_late)
+        after = replace(after, due=kept, former=None)
     if elected.broker == NO_CONTROLLER:
         return after.with_due(Due(Task.CONTROLLER_CHANGED))
     return after
@@ -216,10 +231,29 @@ async def _elect(
 async def _session_ended(
     me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
-    """Resign, elect, and look at every watched znode once."""
-    state = await resigned(state, ResignReason.SESSION)
+    """Resign, elect, and look at every watched znode once.
+
+    As shipped these looks are callbacks of before the resignation, if it was the controller.
+    """
+    state = await _resigned_by_event(me, state, ResignReason.SESSION)
     elected = await _elect(me, requests, state, due)
     return elected.after_reconnection()
+
+
+async def _resigned_by_event(
+    me: ControllerSettings, state: ControllerState, why: ResignReason
+) -> ControllerState:
+    """Resign because of an event, with the lock; as shipped queued callbacks run afterwards."""
+    context = state.context
+    if context is None:
+        return await resigned(state, why)
+    await wait_for_the_thread(context.epoch, state.balancing)
+    runs_late = me.sends and me.variant.queued_callbacks is QueuedCallbacks.RUN
+    queued = state.after_reconnection().due if why is ResignReason.SESSION else state.due
+    after = replace(await resigned(state, why), balancing=None)
+    if not runs_late:
+        return after
+    return replace(after, former=remembered(context)).with_due(*late(queued))
 
 
 async def _controller_changed(
@@ -230,7 +264,7 @@ async def _controller_changed(
     if present != NO_CONTROLLER and _is_settled(me, state, present):
         return replace(state, recorded=present)
     if state.recorded == me.broker_id:
-        state = await resigned(state, ResignReason.DELETED)
+        state = await _resigned_by_event(me, state, ResignReason.DELETED)
     return await _elect(me, requests, state, due)
 
 
@@ -251,11 +285,19 @@ def _listening(listener: Callable[[Reign, Due], Awaitable[None]]) -> _Work:
     async def listen(
         me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
     ) -> ControllerState:
-        if state.context is None:
+        context = state.former if due.is_late and state.context is None else state.context
+        if context is None:
             return state
-        reign = Reign(me, requests, state.context)
-        await listener(reign, due)
-        return replace(state, context=reign.context)
+        reign = Reign(
+            me, requests, context, leftovers=state.leftovers, is_over=state.context is None
+        )
+        if reign.is_over:
+            await emit(EventKind.CALLBACK_LATE, task=due.task.value, topic=due.topic)
+        try:
+            await listener(reign, due)
+        except CallbackFailed as why:
+            await note_error(str(why))
+        return state.after(reign)
 
     return listen
 
@@ -266,20 +308,47 @@ async def _serve(
     """Serve what other processes, and the tasks of this one, want of the controller."""
     for request, answer_to in await Drain(REQUESTS):
         answer: StillLed = StillLed(ErrorCode.UNKNOWN)
-        if state.context is not None:
-            reign = Reign(me, requests, state.context)
-            if isinstance(request, ControlledShutdown):
-                answer = await hand_over(reign, request.broker)
-            elif isinstance(request, ReplicasStopped):
-                await replicas_deleted(
-                    reign, request.broker, request.partitions, succeeded=request.is_done
-                )
-            else:
-                await rebalance_leaders(reign)
-            state = replace(state, context=reign.context)
+        if isinstance(request, RebalanceDue) and _balances_by_a_thread(me):
+            state = state.with_due(Due(Task.BALANCE))
+        elif state.context is not None:
+            reign = Reign(me, requests, state.context, leftovers=state.leftovers)
+            try:
+                answer = await _answer(reign, request)
+            except CallbackFailed as why:
+                await note_error(str(why))
+            state = state.after(reign)
         if answer_to:
             await put(answer_to, answer, UNBOUNDED)
     return state
+
+
+async def _answer(reign: Reign, request: Any) -> StillLed:
+    """Do what a request is about; only one to hand over has an answer."""
+    if isinstance(request, ControlledShutdown):
+        return await hand_over(reign, request.broker)
+    if isinstance(request, ReplicasStopped):
+        await replicas_deleted(
+            reign, request.broker, request.partitions, succeeded=request.is_done
+        )
+    else:
+        await rebalance_leaders(reign)
+    return StillLed(ErrorCode.UNKNOWN)
+
+
+def _balances_by_a_thread(me: ControllerSettings) -> bool:
+    return me.variant.leader_balance is LeaderBalance.BY_A_THREAD
+
+
+async def _balance(
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+) -> ControllerState:
+    """Let one preferred replica lead; the next one after the tasks that wait already."""
+    if state.context is None:
+        return replace(state, balancing=None)
+    reign = Reign(me, requests, state.context, leftovers=state.leftovers)
+    left = await balance_next(reign, state.balancing)
+    after = replace(state.after(reign), balancing=left)
+    return after if left is None else after.with_due(Due(Task.BALANCE))
 
 
 async def leave(me: ControllerSettings, state: ControllerState) -> ControllerState:
@@ -289,12 +358,12 @@ async def leave(me: ControllerSettings, state: ControllerState) -> ControllerSta
     if state.context is None:
         await leave_in_good_order(me, None)
         return state
-    reign = Reign(me, Direct(), state.context)
+    reign = Reign(me, Direct(), state.context, leftovers=state.leftovers)
     try:
         await leave_in_good_order(me, reign)
     except Deposed:
         return await leave(me, await resigned(state, ResignReason.DEPOSED))
-    return replace(state, context=reign.context)
+    return state.after(reign)
 
 
 _TASKS: Mapping[Task, _Work] = {
@@ -310,6 +379,8 @@ _TASKS: Mapping[Task, _Work] = {
     Task.REASSIGNMENT: _listening(lambda reign, due: reassignment_requested(reign)),
     Task.PREFERRED: _listening(lambda reign, due: preferred_requested(reign)),
     Task.DELETIONS: _listening(lambda reign, due: deletions_requested(reign)),
+    Task.ISRS_CHANGED: _listening(lambda reign, due: isrs_changed(reign)),
     Task.SERVE: _serve,
+    Task.BALANCE: _balance,
 }
 """Task -> the function that does it."""

@@ -17,10 +17,11 @@ from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NoNode, NotEmpty
 from watchkeeper.model.actor.operations import Delete, GetChildren
 from watchkeeper.model.controller.state_machines import partitions, replicas
-from watchkeeper.model.controller.state_machines.context import Replica
+from watchkeeper.model.controller.state_machines.channel import Sender
+from watchkeeper.model.controller.state_machines.context import Context, Replica
 from watchkeeper.model.controller.state_machines.reign import Reign, children_of
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
-from watchkeeper.model.controller.state_machines.variants import UnknownDeletion
+from watchkeeper.model.controller.state_machines.variants import DisabledDeletion, UnknownDeletion
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.replication.requests import DELETED, LeaderState
@@ -31,6 +32,9 @@ DELETING = (ReplicaStatus.DELETION_STARTED, ReplicaStatus.DELETION_SUCCESSFUL)
 
 async def deletions_requested(reign: Reign) -> None:
     """Queue the topics that are to be deleted, and go on."""
+    if not reign.me.deletes_topics:
+        await _refuse(reign)
+        return
     for topic in await children_of(reign.requests, paths.DELETE_TOPICS):
         context = reign.context
         if topic in context.deletions:
@@ -44,6 +48,10 @@ async def deletions_requested(reign: Reign) -> None:
 
 async def read_deletions(reign: Reign) -> None:
     """Queue what an earlier controller has left; it goes on at the end of the failover."""
+    if not reign.me.deletes_topics:
+        await _hide(reign)
+        await _refuse(reign)
+        return
     for topic in await children_of(reign.requests, paths.DELETE_TOPICS):
         context = reign.context
         known = any(partition.topic == topic for partition in context.assignment)
@@ -51,6 +59,25 @@ async def read_deletions(reign: Reign) -> None:
             await emit(EventKind.DELETIONS_ENDED, topic=topic)
             reign.context = replace(context, deletes=False)
         reign.context = replace(reign.context, deletions=(*context.deletions, topic))
+
+
+async def _refuse(reign: Reign) -> None:
+    """Deletion is switched off: remove the requests, where the variant looks at them."""
+    if reign.me.variant.disabled_deletion is DisabledDeletion.HIDES:
+        return
+    for topic in await children_of(reign.requests, paths.DELETE_TOPICS):
+        await _delete(reign, [paths.topic_deletion(topic)])
+        await emit(EventKind.DELETION_REFUSED, topic=topic)
+
+
+async def _hide(reign: Reign) -> None:
+    """As shipped a new controller reads the requests all the same, and tells brokers of them."""
+    if reign.me.variant.disabled_deletion is DisabledDeletion.HIDES:
+        try:
+            topics = await reign.requests(GetChildren(paths.DELETE_TOPICS, False, "read cluster"))
+        except NoNode:
+            return
+        reign.context = replace(reign.context, hidden=tuple(sorted(topics)))
 
 
 async def resume_deletions(reign: Reign) -> None:
@@ -81,11 +108,16 @@ async def _resume(reign: Reign, topic: str) -> None:
 
 async def _tell_deleted(reign: Reign, topic: str) -> None:
     """Let every broker forget who leads the partitions of a topic."""
+    reign.check_batch(Sender.CONTROLLER)
     context = reign.context
-    state = PartitionState(DELETED, (), controller_epoch=context.epoch)
-    gone = [LeaderState(partition, state, 0, ()) for partition in context.partitions_of(topic)]
-    reign.batch.tell(context.live, gone)
+    reign.batch.tell(context.live, deleted_states(context, context.partitions_of(topic)))
     await reign.send()
+
+
+def deleted_states(context: Context, gone: Iterable[Partition]) -> list[LeaderState]:
+    """What brokers learn of partitions that are deleted."""
+    state = PartitionState(DELETED, (), controller_epoch=context.epoch)
+    return [LeaderState(partition, state, 0, ()) for partition in gone]
 
 
 async def replicas_deleted(

@@ -24,9 +24,13 @@ from watchkeeper.model.actor.operations import (
 from watchkeeper.model.actor.retry import Requests, read_or_none
 from watchkeeper.model.controller.failover import fail_over
 from watchkeeper.model.controller.preferred import PoisonedElection
-from watchkeeper.model.controller.state_machines.channel import begin_reign
+from watchkeeper.model.controller.state_machines.channel import Sender, begin_reign
 from watchkeeper.model.controller.state_machines.context import Context
-from watchkeeper.model.controller.state_machines.reign import ControllerSettings, Reign
+from watchkeeper.model.controller.state_machines.reign import (
+    CallbackFailed,
+    ControllerSettings,
+    Reign,
+)
 from watchkeeper.model.controller.state_machines.variants import EpochRaised
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import Controller, ControllerEpoch
@@ -49,11 +53,16 @@ class ReignAborted(Exception):
     """A new controller cannot begin its reign."""
 
 
-async def elect(me: ControllerSettings, requests: Requests) -> Elected:
-    """Take part in the election of a controller; the winner fails over before it returns."""
+async def elect(
+    me: ControllerSettings, requests: Requests, leftovers: frozenset[Sender] = frozenset()
+) -> Elected:
+    """Take part in the election of a controller; the winner fails over before it returns.
+
+    `leftovers` are the batches that errors in earlier reigns of this process have left full.
+    """
     if me.variant.epoch_raised is EpochRaised.WITH_ELECTION:
         return await _elect_in_one_multi(me, requests)
-    return await _elect_in_steps(me, requests)
+    return await _elect_in_steps(me, requests, leftovers)
 
 
 async def controller_in_registry(requests: Requests) -> int:
@@ -71,12 +80,18 @@ def _broker_in(seen: ZnodeView) -> int:
 
 
 async def _begin(
-    me: ControllerSettings, requests: Requests, epoch: int, fence: int, *, raised: bool
+    me: ControllerSettings,
+    requests: Requests,
+    epoch: int,
+    fence: int,
+    *,
+    raised: bool,
+    leftovers: frozenset[Sender] = frozenset(),
 ) -> Context:
     await emit(EventKind.CONTROLLER_ELECTED, epoch=epoch, raised=raised)
     if me.sends:
         await begin_reign(epoch, me.rebalance_ms)
-    reign = Reign(me, requests, Context(epoch, fence))
+    reign = Reign(me, requests, Context(epoch, fence), leftovers=leftovers)
     await fail_over(reign)
     return reign.context
 
@@ -84,7 +99,9 @@ async def _begin(
 # --- as shipped: two requests ----------------------------------------------------------
 
 
-async def _elect_in_steps(me: ControllerSettings, requests: Requests) -> Elected:
+async def _elect_in_steps(
+    me: ControllerSettings, requests: Requests, leftovers: frozenset[Sender]
+) -> Elected:
     present = await controller_in_registry(requests)
     if present != NO_CONTROLLER:
         return Elected(present)
@@ -94,11 +111,13 @@ async def _elect_in_steps(me: ControllerSettings, requests: Requests) -> Elected
         return Elected(await controller_in_registry(requests))
     try:
         epoch, fence, raised = await _raise_epoch(requests)
-        return Elected(me.broker_id, await _begin(me, requests, epoch, fence, raised=raised))
-    except (ReignAborted, PoisonedElection) as why:
+        context = await _begin(me, requests, epoch, fence, raised=raised, leftovers=leftovers)
+        return Elected(me.broker_id, context)
+    except (ReignAborted, PoisonedElection, CallbackFailed) as error:
         await _delete_controller(requests)
-        if isinstance(why, PoisonedElection):
-            await emit(EventKind.CONTROLLER_RESIGNED, epoch=epoch, why=f"{why} has no state")
+        if not isinstance(error, ReignAborted):
+            why = f"{error} has no state" if isinstance(error, PoisonedElection) else str(error)
+            await emit(EventKind.CONTROLLER_RESIGNED, epoch=epoch, why=why)
         return Elected(NO_CONTROLLER)
 
 

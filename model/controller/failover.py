@@ -15,6 +15,7 @@ from immutables import Map
 from watchkeeper.model.actor.effects import emit
 from watchkeeper.model.actor.events import ZnodeView
 from watchkeeper.model.actor.operations import Exists
+from watchkeeper.model.controller.changed_isrs import isrs_changed
 from watchkeeper.model.controller.deletion import read_deletions, resume_deletions
 from watchkeeper.model.controller.preferred import preferred_at_failover
 from watchkeeper.model.controller.reassignment import reassignment_at_failover
@@ -68,6 +69,7 @@ async def _take_requests(reign: Reign) -> None:
     reign.tell_all(reign.context.live)
     reign.drop_strays(reign.context.live)
     await reign.send()
+    await isrs_changed(reign)
     await resume_deletions(reign)
 
 

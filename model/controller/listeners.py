@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller.deletion import deletions_failed, resume_deletions
+from watchkeeper.model.controller.deletion import (
+    deleted_states,
+    deletions_failed,
+    resume_deletions,
+)
 from watchkeeper.model.controller.failover import (
     Brokers,
     brokers_of,
@@ -166,8 +170,10 @@ def _known_of(reign: Reign, topics: Sequence[str]) -> list[Partition]:
 async def _delete_replicas(reign: Reign, gone: Sequence[Partition]) -> None:
     """Let brokers delete the replicas of partitions that were deleted by hand.
 
-    They would else refuse the first state of a new partition of that name, as an old one.
+    They would else refuse the first state of a new partition of that name, as an old one, and
+    tell clients who has led it.
     """
+    reign.batch.tell(reign.context.live, deleted_states(reign.context, gone))
     for replica in reign.context.replicas_of(gone):
         reign.batch.stop(replica.broker, replica.partition, deletes=True)
     await reign.send()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.errors import BadVersion, NoNode
 from watchkeeper.model.actor.operations import Delete
 from watchkeeper.model.controller.state_machines import partitions
+from watchkeeper.model.controller.state_machines.context import Context
 from watchkeeper.model.controller.state_machines.reign import Reign
 from watchkeeper.model.controller.state_machines.selectors import preferred
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
@@ -73,20 +75,78 @@ async def elect_preferred(reign: Reign, wanted: Iterable[Partition]) -> None:
     await partitions.move(reign, known, PartitionStatus.ONLINE, select=preferred)
 
 
+class Balancing(NamedTuple):
+    """What the shipped thread has still to look at that lets preferred replicas lead."""
+
+    brokers: tuple[tuple[int, tuple[Partition, ...]], ...]
+    """Brokers, each with the partitions of which it has the preferred replica."""
+    broker: int = -1
+    """The one that is to lead again."""
+    partitions: tuple[Partition, ...] = ()
+    """What it is to lead."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return not (self.brokers or self.partitions)
+
+
+async def balance_next(reign: Reign, left: Balancing | None) -> Balancing | None:
+    """Let one more preferred replica lead, as a thread that has the lock; None at the end.
+
+    The thread gives the lock back after each one, and takes it again for what is left.
+    """
+    if left is None:
+        rows = _by_preferred(reign.context)
+        left = Balancing(tuple((broker, tuple(own)) for broker, own in sorted(rows.items())))
+    while not left.is_done:
+        if not left.partitions:
+            (broker, own), *others = left.brokers
+            left = Balancing(tuple(others), broker, tuple(_too_many_away(reign, broker, own)))
+            continue
+        partition, *rest = left.partitions
+        left = left._replace(partitions=tuple(rest))
+        if _may_balance(reign.context, left.broker, partition):
+            with suppress(PoisonedElection):
+                await elect_preferred(reign, [partition])
+            break
+    return None if left.is_done else left
+
+
+def _may_balance(context: Context, broker: int, partition: Partition) -> bool:
+    return (
+        broker in context.live
+        and not context.moves
+        and partition.topic in context.topics
+        and partition.topic not in context.deletions
+    )
+
+
 async def rebalance_leaders(reign: Reign) -> None:
     """Elect preferred replicas of each broker that leads too few of what it should."""
     context = reign.context
     if context.moves:
         return
-    by_preferred: dict[int, list[Partition]] = {}
+    for broker, own in sorted(_by_preferred(context).items()):
+        away = _too_many_away(reign, broker, own)
+        if away and broker in context.live:
+            await elect_preferred(reign, away)
+
+
+def _by_preferred(context: Context) -> dict[int, list[Partition]]:
+    """Broker -> the partitions of which it has the preferred replica."""
+    found: dict[int, list[Partition]] = {}
     for partition in context.assigned():
         if partition.topic not in context.deletions and context.assignment[partition]:
-            by_preferred.setdefault(context.assignment[partition][0], []).append(partition)
-    for broker in sorted(by_preferred):
-        away = _led_by_others(reign, broker, by_preferred[broker])
-        too_many = 100 * len(away) > LARGEST_IMBALANCE_PERCENT * len(by_preferred[broker])
-        if too_many and broker in context.live:
-            await elect_preferred(reign, away)
+            found.setdefault(context.assignment[partition][0], []).append(partition)
+    return found
+
+
+def _too_many_away(reign: Reign, broker: int, own: Sequence[Partition]) -> list[Partition]:
+    """What other brokers lead of what a broker should lead, if that is too much."""
+    away = _led_by_others(reign, broker, own)
+    too_many = 100 * len(away) > LARGEST_IMBALANCE_PERCENT * len(own)
+    return away if too_many else []
 
 
 def _led_by_others(reign: Reign, broker: int, own: Sequence[Partition]) -> list[Partition]:

@@ -29,8 +29,9 @@ from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import BadVersion, NoNode
 from watchkeeper.model.actor.operations import Delete, SetData
 from watchkeeper.model.controller.state_machines import partitions, replicas
+from watchkeeper.model.controller.state_machines.channel import Sender
 from watchkeeper.model.controller.state_machines.context import Replica
-from watchkeeper.model.controller.state_machines.reign import Reign, assignment_in
+from watchkeeper.model.controller.state_machines.reign import CallbackFailed, Reign, assignment_in
 from watchkeeper.model.controller.state_machines.selectors import reassigned
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.controller.state_machines.variants import DeadTargets
@@ -102,7 +103,11 @@ def _why_refused(reign: Reign, partition: Partition, targets: tuple[int, ...]) -
 async def _begin(reign: Reign, partition: Partition, targets: tuple[int, ...]) -> None:
     context = reign.context
     reign.context = replace(context, moves=context.moves.set(partition, targets))
-    await step(reign, partition)
+    try:
+        await step(reign, partition)
+    except CallbackFailed as why:
+        await reign.note_failure(partition, f"replicas on {list(targets)}", str(why))
+        await _drop(reign, partition)
 
 
 # --- the steps -------------------------------------------------------------------------
@@ -185,6 +190,7 @@ async def _finish(reign: Reign, partition: Partition, targets: tuple[int, ...]) 
     )
     said = reign.context.said_of(partition)
     if said is not None:
+        reign.check_batch(Sender.CONTROLLER)
         reign.batch.tell(reign.context.live, (said,))
         await reign.send()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from watchkeeper.model.log.base_log import BaseLog
 from watchkeeper.model.log.folder_names import folder_of, partition_of
@@ -51,6 +51,8 @@ class Logs(Generic[L]):
 
     log_class: type[L]
     delete_old_segments = staticmethod(delete_old)
+    other_files: ClassVar[tuple[str, ...]] = ()
+    """Names in the folder that are no logs, and are not unknown."""
 
     def __init__(self, settings: BrokerLogSettings | None = None) -> None:
         self.settings = settings or BrokerLogSettings()
@@ -81,7 +83,8 @@ class Logs(Generic[L]):
                 gone.append(key)
                 continue
             if key is None:
-                ignored.append(name)
+                if name not in self.other_files:
+                    ignored.append(name)
                 continue
             self._logs[key], cut_bytes = await self.log_class.open(
                 name, self.settings.of(key[0]), was_clean=self._is_trusted(was_clean)

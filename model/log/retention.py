@@ -39,7 +39,7 @@ async def count_deletable(log: BaseLog) -> int:
     """Return how many of the first segments of a log exceed its retention."""
     # Both rules delete from the beginning, so the larger count covers both.
     settings = log.settings
-    modified = await modified_ms(log)
+    modified = await modified_ms(log, log.segments.view)
     sizes = [segment.size_bytes for segment in log.segments.view]
     return max(
         count_expired(modified, await now_ms(), settings.retention_ms),

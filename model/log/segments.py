@@ -85,6 +85,12 @@ class SegmentList:
         """Add a segment at the end."""
         self.view = (*self.view, segment)
 
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put a segment in the place of successive others."""
+        at = self.view.index(old[0])
+        assert self.view[at : at + len(old)] == tuple(old), "segments were removed meanwhile"
+        self.view = (*self.view[:at], new, *self.view[at + len(old) :])
+
     def remove_first(self, count: int) -> tuple[Segment, ...]:
         """Remove and return the oldest segments, at most `count`."""
         removed, self.view = self.view[:count], self.view[count:]

@@ -167,6 +167,7 @@ class Rename(StorageEffect[None], frozen=True):
 
 
 class Touch(StorageEffect[None], frozen=True):
-    """Set the modification time of a file to now."""
+    """Set the modification time of a file; None: to now."""
 
     path: str
+    modified_ms: int | None = None

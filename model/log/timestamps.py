@@ -5,9 +5,12 @@ The only times that a log of 0.7 knows are the modification times of its files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from watchkeeper.model.actor.effects import now_ms
 from watchkeeper.model.log.base_log import BaseLog
 from watchkeeper.model.log.format.requests import EARLIEST, LATEST
+from watchkeeper.model.log.segments import Segment
 from watchkeeper.model.log.storage import ListFolder
 
 
@@ -18,10 +21,9 @@ async def offsets_before(log: BaseLog, time_ms: int, max_offsets: int) -> list[i
     empty. With `LATEST` all are returned, with `EARLIEST` the first offset alone.
     """
     now = await now_ms()
-    times = await modified_ms(log)
-    known = [
-        (segment.start, time) for segment, time in zip(log.segments.view, times, strict=True)
-    ]
+    segments = log.segments.view
+    times = await modified_ms(log, segments)
+    known = [(segment.start, time) for segment, time in zip(segments, times, strict=True)]
     if log.high_watermark > log.segments.last.start:
         known.append((log.high_watermark, now))
     if time_ms == EARLIEST:
@@ -32,10 +34,10 @@ async def offsets_before(log: BaseLog, time_ms: int, max_offsets: int) -> list[i
     return [offset for offset, _ in reversed(known)][:max_offsets]
 
 
-async def modified_ms(log: BaseLog) -> list[int]:
-    """Return the modification time of each segment; now, for one newer than the listing."""
+async def modified_ms(log: BaseLog, segments: Sequence[Segment]) -> list[int]:
+    """Return the modification times of segments; now, for one newer than the listing."""
     now = await now_ms()
     listed = {
         f"{log.folder}/{file.name}": file.modified_ms for file in await ListFolder(log.folder)
     }
-    return [listed.get(segment.path, now) for segment in log.segments.view]
+    return [listed.get(segment.path, now) for segment in segments]

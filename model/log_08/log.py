@@ -10,6 +10,7 @@ Kafka 0.8.2.2: Log, LogSegment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Self
 
@@ -17,9 +18,10 @@ from watchkeeper.model.actor.effects import now_ms
 from watchkeeper.model.log.base_log import AppendResult, BaseLog, FileView
 from watchkeeper.model.log.segments import Segment, find
 from watchkeeper.model.log.settings import LogSettings
-from watchkeeper.model.log.storage import Append, CreateFile, Delete, ListFolder
+from watchkeeper.model.log.storage import Append, CreateFile, Delete, ListFolder, Read
 from watchkeeper.model.log_08.checks import CheckedSet, NumberedSet
 from watchkeeper.model.log_08.segments import (
+    BYTES_ONLY,
     SUFFIX,
     KeyedSegment,
     first_name,
@@ -29,6 +31,8 @@ from watchkeeper.model.log_08.segments import (
     recover_last,
     segments_in,
 )
+from watchkeeper.model.log_08.settings import KeyedLogSettings
+from watchkeeper.model.log_08.swap import complete_swaps, swap_in
 
 
 class KeyedLog(BaseLog):
@@ -47,7 +51,8 @@ class KeyedLog(BaseLog):
         for a file whose name is no offset.
         """
         now = await now_ms()
-        segments = segments_in(folder, await ListFolder(folder))
+        files = await complete_swaps(folder, await ListFolder(folder))
+        segments = segments_in(folder, files)
         if not segments:
             segments = [KeyedSegment(f"{folder}/{first_name()}", 0)]
             await CreateFile(segments[0].path)
@@ -68,12 +73,33 @@ class KeyedLog(BaseLog):
         The view is empty at the end. Raises `OffsetOutOfRange` before the first offset and behind
         the end.
         """
-        segment = find(self.segments.view, offset, self.folder)
+        segments = self.segments.view
+        segment = find(segments, offset, self.folder)
         if segment is None:
             return FileView(self.segments.last.path, self.segments.last.size_bytes, 0)
-        assert isinstance(segment, KeyedSegment), "a log of 0.8 has segments of its own class"
-        at = await position_of(segment, offset)
-        return FileView(segment.path, at, max(min(size_bytes, segment.size_bytes - at), 0))
+        for each in segments[segments.index(segment) :]:
+            assert isinstance(each, KeyedSegment), "a log of 0.8 has segments of its own class"
+            at = await position_of(each, offset)
+            if at < each.size_bytes:
+                break
+            # Compaction has removed what was at the end of a segment.
+        return FileView(each.path, at, max(min(size_bytes, each.size_bytes - at), 0))
+
+    async def read(self, offset: int, size_bytes: int) -> bytes:
+        """Return what `find` would return a view of.
+
+        The files of a compacted log are replaced by others of the same names, so that a view of
+        one does not last. Callers hold the lock under which that is done.
+        """
+        view = await self.find(offset, size_bytes)
+        data = await Read(view.path, view.at, view.size_bytes)
+        assert isinstance(data, bytes), BYTES_ONLY
+        return data
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the latest message of each key is kept, and nothing is deleted by age."""
+        return isinstance(self.settings, KeyedLogSettings) and self.settings.is_compacted
 
     # --- appending ---------------------------------------------------------------------
 
@@ -116,6 +142,20 @@ class KeyedLog(BaseLog):
     @staticmethod
     def _extend(segment: KeyedSegment, numbered: NumberedSet, now: int) -> None:
         segment.extend(len(numbered.data), numbered.next_offset, numbered.marks, now)
+
+    # --- compaction --------------------------------------------------------------------
+
+    async def replace(self, old: Sequence[KeyedSegment], new: KeyedSegment) -> None:
+        """Replace successive segments by the one that was made of them.
+
+        Callers hold the lock of the log.
+        """
+        await self.exclusively(partial(self._replace, old, new))
+
+    async def _replace(self, old: Sequence[KeyedSegment], new: KeyedSegment) -> None:
+        await swap_in([segment.path for segment in old])
+        self.segments.replace(old, new)
+        await self._write_index(new)
 
     # --- index files -------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,8 +20,20 @@ from watchkeeper.model.log.settings import (
 NEVER = 2**63 - 1
 """Kafka's default where something happens only if it is set."""
 
+
+@dataclass(frozen=True, slots=True)
+class KeyedLogSettings(LogSettings):
+    """The settings of one log of 0.8."""
+
+    is_compacted: bool = False
+    """Whether the latest message of each key is kept (`cleanup.policy=compact`).
+
+    Then no segment is deleted because of its age or of the size of the log.
+    """
+
+
 DEFAULTS = BrokerLogSettings(
-    LogSettings(flush_messages=NEVER, flush_ms=NEVER, largest_payload_bytes=1_000_012),
+    KeyedLogSettings(flush_messages=NEVER, flush_ms=NEVER, largest_payload_bytes=1_000_012),
     flush_check_ms=NEVER,
     cleanup_ms=5 * MINUTE_MS,
 )

@@ -25,10 +25,14 @@ def disks_of(plan: ClusterPlan) -> Disks:
 
 
 def reassign(
-    homes: dict[str, TopicAssignment], command: Command, brokers: tuple[int, ...]
+    homes: dict[str, TopicAssignment],
+    command: Command,
+    brokers: tuple[int, ...],
+    *,
+    takes_ids_for_places: bool = False,
 ) -> None:
     """Change the homes of a topic as the administrator does for a command (0.8)."""
-    after = assigned_after(homes, command, brokers)
+    after = assigned_after(homes, command, brokers, takes_ids_for_places=takes_ids_for_places)
     # The other topics stay in place: live, leaders are watched while this runs.
     if command.topic in after:
         homes[command.topic] = after[command.topic]

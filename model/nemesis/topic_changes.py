@@ -90,7 +90,8 @@ def _grow_08(topics: Topics, action: Action, effect: FaultEffect, order: Command
         broker_id for broker_id in _broker_ids(topics.plan) if _brokers_up(topics, broker_id)
     )
     command = Command(order, topic, total)
-    reassign(topics.homes, command, alive)
+    by_ids = topics.plan.tools_take_ids_for_places
+    reassign(topics.homes, command, alive, takes_ids_for_places=by_ids)
     new = topics.homes[topic].replicas[len(before) :]
     effect.add("partitions added", len(new))
     for broker_id in alive:

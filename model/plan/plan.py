@@ -13,7 +13,10 @@ from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.clients.producer.settings import ProducerSettings
-from watchkeeper.model.controller.state_machines.variants import ControllerVariant
+from watchkeeper.model.controller.state_machines.variants import (
+    AddedPartitions,
+    ControllerVariant,
+)
 from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.state import configured_name
 from watchkeeper.model.group.variants import Variant
@@ -110,6 +113,10 @@ class ReplicationPlan:
     """How often the controller looks whether preferred replicas lead; None for never."""
     shuts_down_controlled: bool = True
     """Whether a broker that leaves hands over what it leads first."""
+    deletes_topics: bool = True
+    """Whether controllers carry out requests to delete topics."""
+    isr_in_metadata: bool = False
+    """Whether it is judged that brokers know the ISRs."""
     auto_creation: AutoCreation | None = None
     """How topics are created that a client wants and that do not exist; None if none are."""
 
@@ -140,11 +147,18 @@ class ClusterPlan:
             broker.broker_id,
             plan.variant,
             min_in_sync=plan.min_in_sync,
+            allows_unclean=self.controller is None or self.controller.allows_unclean,
             lag_time_ms=plan.lag_time_ms,
             lag_messages=plan.lag_messages,
             fetch_wait_ms=plan.fetch_wait_ms,
             auto_creation=plan.auto_creation,
         )
+
+    @property
+    def tools_take_ids_for_places(self) -> bool:
+        """Whether tools place new partitions by the id of a broker (KAFKA-2146)."""
+        plan = self.controller
+        return plan is not None and plan.variant.added_partitions is AddedPartitions.BY_ID
 
     @property
     def has_messages(self) -> bool:

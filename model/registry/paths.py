@@ -52,6 +52,8 @@ CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE = "/config/changes/config_change_"
 """The path of a notification without its number, which ZooKeeper appends."""
 ISR_CHANGES = "/isr_change_notification"
+ISR_CHANGE = "/isr_change_notification/isr_change_"
+"""The path of a notification that ISRs have changed, without its number."""
 
 
 class BadPayload(ValueError):

@@ -3,11 +3,14 @@
 Kafka 0.8.2.2: ReplicaFetcherThread. A reply counts only for a partition that is still fetched
 from that leader at the offset that was wanted. A follower's high watermark is the leader's as
 of the reply, but never above its own end.
+
+A follower may find that its log is longer than its leader's, since the leader has lost a part of
+its own. As shipped the broker ends its process then, unless unclean elections are allowed.
 """
 
 from __future__ import annotations
 
-from watchkeeper.model.actor.effects import sleep
+from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.actor.tasks import Start
 from watchkeeper.model.replication.leader import store
@@ -24,11 +27,17 @@ from watchkeeper.model.replication.requests import (
     Wanted,
 )
 from watchkeeper.model.replication.truncation import KIP_101
+from watchkeeper.model.replication.variants import LongerLog
+from watchkeeper.model.trace.kinds import EventKind
 
 BACKOFF_MS = 200
 """The pause after a fetch that has failed."""
 SOCKET_TIMEOUT_MS = 30_000
 """`replica.socket.timeout.ms`."""
+
+
+class BrokerHalted(Exception):
+    """A broker ends its process, since it may not cut a log; the text says why."""
 
 
 async def start_fetcher(all_of: Replicas, leader: int) -> None:
@@ -71,12 +80,36 @@ async def _take(all_of: Replicas, leader: int, asked: Wanted, part: FetchedPart)
     if not _is_fetched(replica, leader, asked, part):
         return
     if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if _may_not_cut(all_of, replica):
+            await _halt(replica, leader, part)
         await all_of.cut(replica, part.end)
     if part.error is not ErrorCode.NONE:
         return
     if part.records:
         await store(all_of, replica, part.records)
     replica.high_watermark = min(replica.end, part.high_watermark)
+
+
+def _may_not_cut(all_of: Replicas, replica: Replica) -> bool:
+    """Whether this broker believes that what it has beyond its leader's log may not be lost."""
+    halts = all_of.me.variant.longer_log is LongerLog.HALTS
+    return halts and not all_of.allows_unclean(replica.partition.topic)
+
+
+async def _halt(replica: Replica, leader: int, part: FetchedPart) -> None:
+    await emit(
+        EventKind.FOLLOWER_HALTED,
+        topic=replica.partition.topic,
+        partition=replica.partition.name,
+        epoch=replica.leader_epoch,
+        leader=leader,
+        end=replica.end,
+        leader_end=part.end,
+    )
+    raise BrokerHalted(
+        f"the log of {replica.partition} ends at {replica.end} and that of its leader {leader} "
+        f"at {part.end}; unclean elections are forbidden, so it may not be cut"
+    )
 
 
 def _is_fetched(replica: Replica, leader: int, asked: Wanted, part: FetchedPart) -> bool:

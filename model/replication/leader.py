@@ -14,13 +14,20 @@ Kafka 0.8.2.2: Partition, ReplicaManager.fetchMessages; KIP-101, KIP-279, KIP-32
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from watchkeeper.model.actor.effects import emit, sleep
-from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss, NoNode, SessionExpired
-from watchkeeper.model.actor.operations import SetData
+from watchkeeper.model.actor.errors import (
+    BadVersion,
+    ConnectionLoss,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+)
+from watchkeeper.model.actor.operations import Create, SetData
 from watchkeeper.model.actor.tasks import take
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
+from watchkeeper.model.registry.payloads import NO_LEADER, IsrChange, PartitionState
 from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
 from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
@@ -238,6 +245,7 @@ async def change_isr(all_of: Replicas, replica: Replica, isr: tuple[int, ...]) -
         await _refused(all_of, replica)
     else:
         replica.version, replica.isr = version, isr
+        all_of.changed_isrs[replica.partition] = None
         await _note_isr(all_of, replica)
     await all_of.let_go(replica)
 
@@ -293,3 +301,28 @@ async def _refused(all_of: Replicas, replica: Replica) -> None:
         return
     state, replica.version = found
     replica.isr = state.isr
+    all_of.changed_isrs[replica.partition] = None
+
+
+async def announce_isrs(all_of: Replicas) -> None:
+    """Let the controller know of the ISRs that were changed since the last time.
+
+    It tells every broker, and deletes the notification. As shipped there is none (KAFKA-1367).
+    """
+    changed, all_of.changed_isrs = all_of.changed_isrs, {}
+    if not changed:
+        return
+    rows = tuple((partition.topic, int(partition.name)) for partition in changed)
+    creation = Create(
+        paths.ISR_CHANGE, IsrChange(rows).encode(), sequential=True, purpose="announce isr"
+    )
+    while True:
+        try:
+            await creation
+        except NoNode:
+            with suppress(NodeExists, ConnectionLoss, SessionExpired):
+                await Create(paths.ISR_CHANGES, b"", purpose="announce isr")
+        except (ConnectionLoss, SessionExpired):
+            await sleep(RECONNECT_MS)
+        else:
+            return

@@ -93,6 +93,15 @@ class Replica:
         """The offset of the next record."""
         return len(self.log)
 
+    def note_members(self, own: int, now_ms: int) -> None:
+        """Give each follower in the ISR its time, and wait for none that has left it."""
+        for broker in self.replicas:
+            if broker == own:
+                continue
+            follower = self.followers.setdefault(broker, Follower(now_ms, now_ms))
+            if broker not in self.isr:
+                follower.caught_up_ms = None
+
     def about_to_join(self, since_ms: int) -> list[int]:
         """Return the followers outside of the ISR that were at the end of the log since then."""
         return [

@@ -23,7 +23,7 @@ from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
 from watchkeeper.model.replication.registry import read_states, settings_of
-from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica import Arrival, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
@@ -87,6 +87,8 @@ class Replicas:
         """Creates a topic that a client wants and that this broker does not know."""
         self.arrivals: dict[str, Arrival] = {}
         """Queue of a fetch that waits -> what it waits for."""
+        self.changed_isrs: dict[Partition, None] = {}
+        """The partitions whose ISR this leader has changed, and of which it has to let know."""
         self._numbers = count(1)
         self.by_partition: dict[Partition, Replica] = {}
 
@@ -231,23 +233,13 @@ class Replicas:
         replica.epoch_start = replica.end
         if not led_before or self.me.variant.steady_leader is SteadyLeader.FORGETS:
             replica.followers = {}
-        self._note_members(replica)
+        replica.note_members(self.me.broker_id, self.now_ms())
         needs = self.me.min_in_sync
         more = {"min_in_sync": needs} if needs > 1 else {}
         await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr), **more)
         if not led_before:
             await self._note_log(replica)
         await self.raise_high_watermark(replica)
-
-    def _note_members(self, replica: Replica) -> None:
-        """Give each follower in the ISR its time, and wait for none that has left it."""
-        now = self.now_ms()
-        for broker in replica.replicas:
-            if broker == self.me.broker_id:
-                continue
-            follower = replica.followers.setdefault(broker, Follower(now, now))
-            if broker not in replica.isr:
-                follower.caught_up_ms = None
 
     async def _follow(self, said: LeaderState, addresses: Mapping[int, str]) -> None:
         replica = await self._replica(said.partition)
@@ -329,18 +321,24 @@ class Replicas:
         await _note_taken(request)
         await self._forget_what_may_be_stale(request.controller_epoch)
         self.alive = request.alive
-        changed = []
+        leaders: list[list[object]] = []
+        isrs: list[list[object]] = []
         for said in request.states:
             known = self.states.get(said.partition)
             if known is None or known.state.leader != said.state.leader:
-                changed.append([*said.partition, said.state.leader])
+                leaders.append([*said.partition, said.state.leader])
             if said.state.leader == DELETED:
                 self.states.pop(said.partition, None)
-            else:
-                self.states[said.partition] = said
-        if changed:
+                continue
+            if known is None or set(known.state.isr) != set(said.state.isr):
+                isrs.append([*said.partition, list(said.state.isr)])
+            self.states[said.partition] = said
+        if leaders or isrs:
             await emit(
-                EventKind.METADATA_UPDATED, epoch=request.controller_epoch, leaders=changed
+                EventKind.METADATA_UPDATED,
+                epoch=request.controller_epoch,
+                leaders=leaders,
+                isrs=isrs,
             )
         return Outcome()
 
@@ -356,7 +354,7 @@ class Replicas:
         if self.states and self.me.variant.stale_metadata is StaleMetadata.FORGOTTEN:
             forgotten = [[*partition, DELETED] for partition in self.states]
             self.states.clear()
-            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten)
+            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten, isrs=[])
 
     def metadata_of(self, topic: str) -> TopicMetadata:
         """Return who leads the partitions of a topic, as far as this broker knows."""
@@ -382,6 +380,10 @@ class Replicas:
         The setting of the topic counts before that of the broker.
         """
         return self.settings.get(topic, TopicConfig()).min_in_sync(self.me.min_in_sync)
+
+    def allows_unclean(self, topic: str) -> bool:
+        """Whether a replica that is not in the ISR may lead, and others cut what it lacks."""
+        return self.settings.get(topic, TopicConfig()).allows_unclean(self.me.allows_unclean)
 
     # --- logs and high watermarks ------------------------------------------------------
 

@@ -13,8 +13,11 @@ from typing import Any
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.tasks import Start, take
-from watchkeeper.model.replication.fetcher import start_fetcher
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.storage import StorageError
+from watchkeeper.model.replication.fetcher import BrokerHalted, start_fetcher
 from watchkeeper.model.replication.leader import (
+    announce_isrs,
     append,
     serve_end_of_epoch,
     serve_fetch,
@@ -36,8 +39,13 @@ from watchkeeper.model.replication.requests import (
     TopicMetadata,
     UpdateMetadata,
 )
+from watchkeeper.model.replication.variants import ChangedIsr
 from watchkeeper.model.trace.kinds import EventKind
 
+ENDS_BROKER = (LogError, StorageError, BrokerHalted)
+"""The errors of a task that end the process of its broker; others are faults of the program."""
+ANNOUNCEMENT_MS = 2_500
+"""How often a leader lets the controller know of changed ISRs, as since 0.9."""
 SHUTDOWN_MS = 30_000
 """How long a broker that leaves waits for the controller."""
 
@@ -58,6 +66,8 @@ async def open_replicas(all_of: Replicas) -> None:
         )
     all_of.on_follow = partial(start_fetcher, all_of)
     await Start("shrink ISRs", lambda: _shrink_from_time_to_time(all_of))
+    if all_of.me.variant.changed_isr is ChangedIsr.ANNOUNCED:
+        await Start("announce ISRs", lambda: _announce_from_time_to_time(all_of))
     await Start("apply settings", lambda: _apply_settings(all_of))
     await Start("write checkpoint", lambda: _write_checkpoint_from_time_to_time(all_of))
 
@@ -66,6 +76,12 @@ async def _shrink_from_time_to_time(all_of: Replicas) -> None:
     while True:
         await sleep(all_of.me.lag_time_ms)
         await shrink_isrs(all_of)
+
+
+async def _announce_from_time_to_time(all_of: Replicas) -> None:
+    while True:
+        await sleep(ANNOUNCEMENT_MS)
+        await announce_isrs(all_of)
 
 
 async def _write_checkpoint_from_time_to_time(all_of: Replicas) -> None:

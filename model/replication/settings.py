@@ -1,4 +1,4 @@
-"""How brokers replicate, as they are configured."""
+"""The configuration of replication in one broker."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class ReplicationSettings:
     variant: ReplicationVariant
     min_in_sync: int = 1
     """`min.insync.replicas`."""
+    allows_unclean: bool = True
+    """`unclean.leader.election.enable`, true by default in 0.8.2."""
     lag_time_ms: int = 10_000
     """`replica.lag.time.max.ms`."""
     lag_messages: int = 4_000

@@ -1,12 +1,12 @@
 """The versions of replication in a broker, as one table.
 
-Kafka 0.8.2.2 as shipped, and `hardened`. The code reads single answers and never compares a
-variant's name.
+Kafka 0.8.2.2 as shipped, and `hardened`. The design pages describe no program: `documented` has
+the first. The code reads single answers and never compares a variant's name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK, KIP_320, TruncationRule
@@ -71,6 +71,27 @@ class Awaited(StrEnum):
     CAUGHT_UP = "those in the ISR, and those that were at the end of the log lately (KAFKA-4485)"
 
 
+class LongerLog(StrEnum):
+    """What a follower does whose log is longer than its leader's (KAFKA-3924)."""
+
+    HALTS = "cuts it where unclean elections are allowed, else ends its process"
+    CUT = "cuts it"
+
+
+class ChangedIsr(StrEnum):
+    """Whom a leader lets know that it has changed an ISR (KAFKA-1367)."""
+
+    WRITTEN = "no process; it is in the state"
+    ANNOUNCED = "the controller, by a notification"
+
+
+class SettingsOfNewTopic(StrEnum):
+    """What a broker does with settings of a topic that it creates for a client (KAFKA-7082)."""
+
+    WRITTEN = "writes none over whatever is there, and then creates the topic"
+    LEFT = "leaves them as they are"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -85,6 +106,9 @@ class ReplicationVariant:
     slow_follower: SlowFollower
     awaited: Awaited
     stale_metadata: StaleMetadata
+    longer_log: LongerLog
+    changed_isr: ChangedIsr
+    settings_of_new_topic: SettingsOfNewTopic
 
 
 KAFKA_08 = ReplicationVariant(
@@ -98,6 +122,9 @@ KAFKA_08 = ReplicationVariant(
     slow_follower=SlowFollower.MANY_MESSAGES,
     awaited=Awaited.IN_SYNC,
     stale_metadata=StaleMetadata.KEPT,
+    longer_log=LongerLog.HALTS,
+    changed_isr=ChangedIsr.WRITTEN,
+    settings_of_new_topic=SettingsOfNewTopic.WRITTEN,
 )
 
 HARDENED = ReplicationVariant(
@@ -111,7 +138,12 @@ HARDENED = ReplicationVariant(
     slow_follower=SlowFollower.LONG_BEHIND,
     awaited=Awaited.CAUGHT_UP,
     stale_metadata=StaleMetadata.FORGOTTEN,
+    longer_log=LongerLog.CUT,
+    changed_isr=ChangedIsr.ANNOUNCED,
+    settings_of_new_topic=SettingsOfNewTopic.LEFT,
 )
 
-REPLICATIONS = {row.name: row for row in (KAFKA_08, HARDENED)}
+DOCUMENTED = replace(KAFKA_08, name="documented")
+
+REPLICATIONS = {row.name: row for row in (DOCUMENTED, KAFKA_08, HARDENED)}
 """The versions by the name of the brokers' variant."""

@@ -39,6 +39,9 @@ class EventKind(StrEnum):
     CONTROLLER_RESIGNED = "controller resigned"
     TRANSITION_FAILED = "transition failed"
     UNCLEAN_ELECTION = "unclean election"
+    CALLBACK_FAILED = "callback failed"
+    CALLBACK_LATE = "callback late"
+    CONTROLLER_BLOCKED = "controller blocked"
     CONTROL_SENT = "control request sent"
     CONTROL_TAKEN = "control request taken"
     CONTROL_REFUSED = "control request refused"
@@ -47,6 +50,7 @@ class EventKind(StrEnum):
     REASSIGNED = "reassigned"
     TOPIC_DELETED = "topic deleted"
     DELETIONS_ENDED = "deletions ended"
+    DELETION_REFUSED = "deletion refused"
     SHUT_DOWN = "shut down"
     CLUSTER_ID = "cluster id"
 
@@ -58,6 +62,7 @@ class EventKind(StrEnum):
     REPLICA_DELETED = "replica deleted"
     APPENDED = "appended"
     TRUNCATED = "truncated"
+    FOLLOWER_HALTED = "follower halted"
     COMMITTED = "committed"
     ISR_CHANGED = "isr changed"
     ISR_REFUSED = "isr refused"
@@ -65,6 +70,9 @@ class EventKind(StrEnum):
     SETTINGS_APPLIED = "settings applied"
     TOPIC_AUTO_CREATED = "topic auto-created"
     SETTINGS_REFUSED = "settings refused"
+    OFFSETS_LOADED = "offsets loaded"
+    OFFSETS_NOT_LOADED = "offsets not loaded"
+    OFFSETS_SPREAD_DIFFERS = "offsets spread differs"
     ACKNOWLEDGED = "acknowledged"
     NOT_ACKNOWLEDGED = "not acknowledged"
 
@@ -163,6 +171,16 @@ MEANINGS: dict[EventKind, str] = {
         "a controller could not bring a partition or a replica into a state"
     ),
     EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
+    EventKind.CALLBACK_FAILED: (
+        "an error has ended what a controller of 0.8.2.2 does about a change, or a part of it"
+    ),
+    EventKind.CALLBACK_LATE: (
+        "a broker of 0.8.2.2 handles a change as the controller, though its reign is over"
+    ),
+    EventKind.CONTROLLER_BLOCKED: (
+        "a broker of 0.8.2.2 waits for its own thread that lets preferred replicas lead, and "
+        "holds the lock that the thread waits for"
+    ),
     EventKind.CONTROL_SENT: "a controller hands a request to the channel of a broker",
     EventKind.CONTROL_TAKEN: (
         "a broker begins to carry out a request of a controller, of an epoch that is not too old"
@@ -181,6 +199,9 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.DELETIONS_ENDED: (
         "a controller of 0.8.2.2 has met a deletion that it cannot complete; it deletes no topic "
         "in this reign"
+    ),
+    EventKind.DELETION_REFUSED: (
+        "a controller has removed the request to delete a topic, since deletion is switched off"
     ),
     EventKind.SHUT_DOWN: (
         "a broker that leaves has handed over what it led, or has given up; `led` is what was "
@@ -204,12 +225,16 @@ MEANINGS: dict[EventKind, str] = {
         "of the leader that took it, and its number"
     ),
     EventKind.TRUNCATED: "a follower has cut its log, which ends at `end` now",
+    EventKind.FOLLOWER_HALTED: (
+        "a broker of 0.8.2.2 ends its process: the log of a replica is longer than its leader's, "
+        "and unclean elections are forbidden"
+    ),
     EventKind.COMMITTED: "the high watermark of a leader has risen",
     EventKind.ISR_CHANGED: "a leader has written another ISR",
     EventKind.ISR_REFUSED: "a leader could not write an ISR: the state has another version",
     EventKind.METADATA_UPDATED: (
-        "a broker has learned who leads partitions; each is a topic, a partition, and the "
-        "leader, -2 if the topic is being deleted"
+        "a broker has learned who leads partitions, or their ISRs; each is a topic, a partition, "
+        "and the leader or the ISR; a leader of -2 if the topic is being deleted"
     ),
     EventKind.TOPIC_AUTO_CREATED: (
         "a broker created a topic that a client wants, or could not, with the reason"
@@ -218,6 +243,12 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.SETTINGS_REFUSED: (
         "a broker cannot read the settings of a topic, or the notification that they have changed"
     ),
+    EventKind.OFFSETS_LOADED: "a coordinator has read the offsets of groups from a partition "
+    "of their topic",
+    EventKind.OFFSETS_NOT_LOADED: "a coordinator cannot read the offsets of groups: the "
+    "partition is damaged, and its groups wait",
+    EventKind.OFFSETS_SPREAD_DIFFERS: "the topic of offsets has another number of partitions "
+    "than a coordinator is configured with",
     EventKind.ACKNOWLEDGED: (
         "a leader has confirmed messages to a producer, from offset `start` on; `acks` -1: every "
         "member of the ISR has them"
@@ -254,7 +285,7 @@ MEANINGS: dict[EventKind, str] = {
         "a broker closed a connection because of a request that it cannot serve"
     ),
     EventKind.SEGMENT_DELETED: "a broker deleted the oldest segment of a log",
-    EventKind.BROKER_FAILED: "a broker ends because of its disk",
+    EventKind.BROKER_FAILED: "a broker ends because of its disk, or of what is on it",
     EventKind.HOST_METRICS: (
         "bytes on a broker's host: not flushed now, at most since the last time, not written, "
         "in the pagecache, found there by reads so far, not found; live: of the broker's "

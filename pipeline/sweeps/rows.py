@@ -150,5 +150,5 @@ def check_libraries() -> None:
     if find_spec("pyarrow") is None:
         raise PipelineProblem(
             "a sweep writes its results as Parquet and needs pyarrow, which is not installed; "
-            "pip install 'watchkeeper[spark]'"
+            "pip install 'watchkeeper[arrow]'"
         )

@@ -212,6 +212,10 @@ def _hold(home: Path) -> BinaryIO:
         home.mkdir(parents=True, exist_ok=True)
         _check_purpose(home)
         held = (home / HELD).open("wb")
+    except FileExistsError:
+        raise PipelineProblem(
+            f"{home} is a file, and no folder; choose another with --out"
+        ) from None
     except OSError as error:
         raise PipelineProblem(
             f"the folder {home} cannot be written: {error.strerror or error}; choose another "

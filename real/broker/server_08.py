@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,8 @@ from watchkeeper.model.broker_08.registry import RegistryCluster
 from watchkeeper.model.broker_08.request_handler import HandlerSettings, Serving08
 from watchkeeper.model.log.folder_names import partition_of
 from watchkeeper.model.log.log_manager import StartReport
+from watchkeeper.model.log_08.cleaner import Cleaner
+from watchkeeper.model.log_08.compaction import Interrupted
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.log_08.manager import KeyedLogs
 from watchkeeper.model.replication.settings import AutoCreation
@@ -47,6 +50,7 @@ class Broker08(LogServer[KeyedLog]):
         self._has_registry = has_registry
         self._registry_gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._serving: Serving08
+        self._cleaner: Cleaner
         self._tasks.operate = _not_connected
         self._tasks.answer_immediately(Emit, _log)
 
@@ -67,14 +71,20 @@ class Broker08(LogServer[KeyedLog]):
         """
         started = await super().open(deleted)
         self._begin(self._repeat(self._refresh, REFRESH_MS, first_ms=0))
+        self._begin(self._repeat(self._expire, self._own.offsets.expiry_check_ms))
+        if self._own.cleaner.is_enabled:
+            self._begin(self._repeat(self._compact, self._own.cleaner.backoff_ms, first_ms=0))
         return started
 
     def _opened(self, started: StartReport) -> None:
         settings = HandlerSettings(
-            self._own.creates_topics, self._own.largest_metadata, self._has_registry
+            self._own.creates_topics, self._has_registry, self._own.offsets
         )
         cluster = self._cluster()
         self._serving = Serving08(self.logs, self.settings.broker_id, cluster, settings)
+        self._cleaner = Cleaner(
+            self.logs, self._serving.locked, self._own.cleaner, self._is_ending.is_set
+        )
 
     def _cluster(self) -> Cluster:
         broker, partitions = self.settings.broker_id, self.settings.logs.default.partitions
@@ -96,7 +106,21 @@ class Broker08(LogServer[KeyedLog]):
         await self._serving.log_of(topic, index)
 
     async def _refresh(self) -> None:
-        await self._tasks.run(self._serving.cluster.refresh(), self)
+        await self._tasks.run(self._serving.refresh(), self)
+
+    async def _expire(self) -> None:
+        count = await self._tasks.run(self._serving.coordinator.expire(), self)
+        if count:
+            LOGGER.info("%d committed offsets have expired", count)
+
+    async def _compact(self) -> None:
+        """Compact logs, the dirtiest first, until none is dirty enough."""
+        with suppress(Interrupted):
+            while done := await self._tasks.run(self._cleaner.clean_dirtiest(), self):
+                LOGGER.info(
+                    "%s is compacted up to offset %d: %d messages, %d bytes less",
+                    *(done.folder, done.first_dirty, done.removed_messages, done.removed_bytes),
+                )
 
     def _connection(self, connection: socket.socket) -> BrokerConnection08:
         return BrokerConnection08(

@@ -34,6 +34,8 @@ class Setting(NamedTuple):
     least: int
     most: int
     about: str
+    unit: int = 1
+    """The value of one unit of the key in the unit of the field."""
 
 
 SETTINGS = (
@@ -83,4 +85,4 @@ def number_of(row: Setting, value: Any) -> int:
         raise ValueError(
             f"{row.key} is {value!r}; expected a whole number from {row.least} to {row.most}"
         )
-    return int(text)
+    return int(text) * row.unit

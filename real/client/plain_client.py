@@ -11,6 +11,7 @@ from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from watchkeeper.real.access import Access
+from watchkeeper.real.client.address_check import check_addresses
 from watchkeeper.real.client.attempts import AttemptLimit
 from watchkeeper.real.client.connection import Connection
 from watchkeeper.real.errors import EnvironmentProblem
@@ -37,6 +38,7 @@ def client_of(access: Access, **options: Any) -> KazooClient:
 
 def connect(client: KazooClient, access: Access) -> None:
     """Connect a client; raises EnvironmentProblem with the reason if that fails."""
+    check_addresses(access)
     try:
         with warnings.catch_warnings():
             # kazoo warns of a missing chroot; every command says so in a sentence of its own.

@@ -32,6 +32,7 @@ from watchkeeper.model.audit.snapshot import Snapshot, Znode, is_steady, same
 from watchkeeper.model.registry import paths as registry
 from watchkeeper.real.access import Access
 from watchkeeper.real.client.plain_client import client_of, connect
+from watchkeeper.real.errors import EnvironmentProblem
 
 IN_FLIGHT = 500
 """The most requests in flight."""
@@ -46,6 +47,8 @@ ADMINISTRATION = (
     *(registry.CONTROLLER, registry.CONTROLLER_EPOCH, registry.ADMIN, registry.CONFIG),
 )
 """The znodes that an administrative change depends on."""
+MOST_NAMES = 8
+"""The most znodes that are named where a chroot is missing."""
 ATTEMPTS = 4
 PAUSE_S = 0.25
 CUT_OFF = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, KazooTimeoutError)
@@ -64,7 +67,25 @@ class Reader:
 
     def __enter__(self) -> Reader:
         connect(self.client, self.access)
+        self._check_chroot()
         return self
+
+    def _check_chroot(self) -> None:
+        """Raise EnvironmentProblem where the chroot of the address is no znode."""
+        chroot = self.access.chroot
+        try:
+            if not chroot or self.client.exists("") is not None:
+                return
+            self.client.chroot = ""
+            names = ", ".join(sorted(self.client.get_children("/"))[:MOST_NAMES])
+        except KazooException:  # what may not be read is said by the reads to come
+            self.client.chroot = chroot
+            return
+        self.close()
+        raise EnvironmentProblem(
+            f"the ZooKeeper at {self.access.servers} has no znode {chroot}; its root has "
+            f"{names or 'none'}: give the chroot under which the registry is, or none"
+        )
 
     def __exit__(self, *_: object) -> None:
         self.close()

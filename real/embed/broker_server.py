@@ -21,6 +21,7 @@ from watchkeeper.real.broker.settings import BrokerSettings
 from watchkeeper.real.broker.settings_08 import BrokerSettings08
 from watchkeeper.real.embed.broker import Broker as Registration
 from watchkeeper.real.embed.broker import BrokerWithTasks
+from watchkeeper.real.embed.member import CONNECTS_WITHIN_S
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LEAVE_WITHIN_S = 5.0
@@ -116,13 +117,23 @@ class _Process(ABC, Generic[B]):
 
     async def _watch(self, broker: B, registration: Registration) -> None:
         """Report the registration; end the broker if its registration ends by itself."""
+        looking = asyncio.create_task(self._look_for_zookeeper(registration))
         while not registration.status.is_registered and registration.ended is None:
             await asyncio.sleep(0.05)
+        looking.cancel()
         if registration.ended is None:
             self.say(f"broker {self.settings.broker_id} is registered")
         ended = await registration.await_ended()
         assert ended is not None, "it was waited for without a limit"
         broker.end(f"its registration has ended: {ended.reason}")
+
+    async def _look_for_zookeeper(self, registration: Registration) -> None:
+        """Say why no ZooKeeper answers, if none does soon; the broker serves all the same."""
+        await asyncio.sleep(CONNECTS_WITHIN_S)
+        problem = await asyncio.to_thread(registration.look_for_zookeeper)
+        if problem:
+            number = self.settings.broker_id
+            self.say(f"broker {number} is not registered: {problem}; it goes on trying")
 
     async def _unregister(self, watching: asyncio.Task[None] | None) -> None:
         if self.registration is not None and watching is not None:

@@ -22,12 +22,16 @@ from watchkeeper.model.actor.errors import ZooKeeperError
 from watchkeeper.model.actor.events import LEAVE, Command
 from watchkeeper.model.actor.operations import Operation, Pipelined
 from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.real.access import Access
+from watchkeeper.real.client.address_check import addresses_problem
 from watchkeeper.real.client.client import Client, ClientEvent
 from watchkeeper.real.embed.counters import Counters
 from watchkeeper.real.process.driver import Driver, Fetching
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 """The pause of a program whose turns fail one after the other."""
+CONNECTS_WITHIN_S = 0.4
+"""After so long without an answer it is looked up why there is none."""
 LEAVE_WITHIN_S = READY_WITHIN_S = 30.0
 
 Connect = Callable[[Callable[[ClientEvent], None]], Client]
@@ -129,6 +133,7 @@ class Member:
         self._is_ready = Event()
         self._is_over = Event()
         addresses, chroot = hosts_and_chroot(hosts)
+        self._access = Access(addresses, tls=tuple((kazoo or {}).items()))
 
         def connect(hear: Callable[[ClientEvent], None]) -> Client:
             return Client(
@@ -164,6 +169,18 @@ class Member:
         self._thread.start()
         return self
 
+    def look_for_zookeeper(self) -> str:
+        """Return why no server answers, and log it; empty if one does, or did before.
+
+        The member goes on trying all the same.
+        """
+        if self.session != "connecting":
+            return ""
+        problem = addresses_problem(self._access)
+        if problem:
+            self.logger.warning("%s: %s; it goes on trying", self.name, problem)
+        return problem
+
     def _prepare(self) -> None:
         """Start what has to run before the program."""
 
@@ -186,6 +203,8 @@ class Member:
         self.tell(LEAVE)
         if self._is_in_callback:
             return False
+        if self.session == "connecting":  # it never had a session, so nothing of it is anywhere
+            self._halt()
         try:
             in_time = self._is_over.wait(timeout_s)
         except BaseException:
@@ -213,11 +232,15 @@ class Member:
         Raises TimeoutError if that takes longer, RuntimeError if the member has failed.
         """
         self._refuse_in_loop("ready")
-        is_ready = self._is_ready.wait(timeout_s)
+        unreached = ""
+        is_ready = self._is_ready.wait(min(timeout_s, CONNECTS_WITHIN_S))
+        if not is_ready:
+            unreached = self.look_for_zookeeper()
+            is_ready = self._is_ready.wait(max(timeout_s - CONNECTS_WITHIN_S, 0.0))
         if self.ended is not None and self.ended.failed:
             raise RuntimeError(f"{self.name} is over: {self.ended.reason}")
         if not is_ready:
-            problem = self.account.last_problem
+            problem = unreached or self.account.last_problem
             raise TimeoutError(
                 f"{self.name} {self.not_ready} within {timeout_s:g} s; its session is "
                 f"{self.session}{f'; last, {problem}' if problem else ''}"

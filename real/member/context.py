@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
 from watchkeeper.model.actor.events import Command, CommandKind
 from watchkeeper.model.actor.program import Program
+from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.client.client import Client, ClientEvent
 from watchkeeper.real.member.address_map import AddressMap
 from watchkeeper.real.member.data_plane_file import DataPlaneFile
@@ -82,6 +83,8 @@ class MemberContext:
         self.cluster = DataPlaneFile(Path(job.cluster))
         self.channel = Channel(job.node, job.armed)
         self.client: Client | None = None
+        self.ends_process: tuple[type[Exception], ...] = ()
+        """What ends a broker's process where a task raises it; anything else is a bug."""
 
     @property
     def session(self) -> int:
@@ -127,7 +130,15 @@ class MemberContext:
 
     def task_failed(self, name: str, error: Exception) -> None:
         """An uncaught exception of a task is a bug of the program: the process ends."""
+        if isinstance(error, self.ends_process):
+            self.fail_broker(error)
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    def fail_broker(self, error: Exception) -> NoReturn:
+        """A broker cannot go on: it says why, and ends."""
+        self.writer.write(EventKind.BROKER_FAILED, {"why": str(error)})
+        self.report(fails=str(error))
         os._exit(1)
 
     def listen(self, driver: Driver, change: Callable[[Command], object] | None = None) -> None:

@@ -6,17 +6,13 @@ beside it serve requests, fetch from leaders and keep the ISRs.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.admin.auto_creation import create_missing_topics
-from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas
-from watchkeeper.model.replication.service import open_replicas
-from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.replication.service import ENDS_BROKER, open_replicas
 from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.replica_server import ReplicaServer
 from watchkeeper.real.member.context import MemberContext
@@ -31,6 +27,7 @@ def run(context: MemberContext) -> Ended:
     """Open the replicas, serve, register, and write the checkpoint when the program ends."""
     job, role = context.job, context.job.role
     assert isinstance(role, ReplicaRole), "the job of a broker that replicates has its role"
+    context.ends_process = ENDS_BROKER
     driver = context.task_driver(job.program, balancer="")
     replicas = Replicas(role.settings, ReplicaFiles(), driver.now_ms)
     create_missing_topics(replicas)
@@ -57,7 +54,5 @@ def _open(context: MemberContext, driver: TaskDriver, replicas: Replicas) -> Non
     """Open the replicas; a broker that cannot read its files says why, and ends."""
     try:
         driver.run_task(open_replicas(replicas))
-    except (LogError, StorageError) as error:
-        context.writer.write(EventKind.BROKER_FAILED, {"why": str(error)})
-        context.report(fails=str(error))
-        os._exit(1)
+    except ENDS_BROKER as error:
+        context.fail_broker(error)

@@ -251,7 +251,9 @@ class FileStorage:
             _sync_folder(folder)
 
     def _touch(self, effect: Touch) -> None:
-        os.utime(self._place(effect.path), follow_symlinks=False)
+        at_ms = effect.modified_ms
+        at_ns = time.time_ns() if at_ms is None else at_ms * 1_000_000
+        os.utime(self._place(effect.path), ns=(at_ns, at_ns), follow_symlinks=False)
 
 
 def _listed(entry: os.DirEntry[str]) -> Iterator[File]:

@@ -17,7 +17,7 @@ from watchkeeper.model.trace.trace import Header, Row, Trace
 from watchkeeper.real.access import Access
 from watchkeeper.real.trace.merge import merged
 from watchkeeper.real.trace.write_events import CommittedEvent
-from watchkeeper.real.world.world import Aborted, Progress, World
+from watchkeeper.real.world.world import Aborted, Progress, Waits, World
 from watchkeeper.real.zookeepers.implementation import Implementation
 
 WORLD = "live"
@@ -40,25 +40,28 @@ def live(
     abort_file: Path | None = None,
     versions: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    waits: Waits = lambda what: None,
     inspect: Callable[[World], None] | None = None,
 ) -> LiveRun:
     """Run a plan against a live ZooKeeper: one of this implementation, or the external one.
 
     When the abort file appears, the run ends within 0.1 s: no further fault is injected, and
     cuts and delays end. `inspect` is called at the end of the run, before any process ends.
-    `progress` is called with the time of the run and its planned end, both in µs.
+    `progress` is called with the time of the run and its planned end, both in µs; `waits` with
+    what the run waits for before its time begins and after its end.
     """
     folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
     world = World(plan, folder, zookeeper=zookeeper, abort_file=abort_file)
     header = Header(plan.name, plan.variant, WORLD, seed, versions or {}, mix=mix_of(plan))
     try:
         try:
-            world.run(progress)
+            world.run(progress, waits)
             if inspect is not None:
                 inspect(world)
         except (KeyboardInterrupt, Aborted):
             world.write("", EventKind.RUN_ENDED)
             header = replace(header, partial=True)
+        waits("the end of its processes, and their traces")
         world.end()
         rows = _rows_of(world, folder)
     finally:

@@ -50,6 +50,8 @@ CHECK_US = 100_000
 """Interval of the checks for a new leader and for the abort file."""
 
 Progress = Callable[[int, int], None]
+Waits = Callable[[str], None]
+"""Receives what a live run waits for before its time begins, and after its end."""
 
 
 class Aborted(Exception):
@@ -104,9 +106,10 @@ class World:
 
     # --- running -----------------------------------------------------------------------
 
-    def run(self, progress: Progress | None = None) -> None:
+    def run(self, progress: Progress | None = None, waits: Waits = lambda what: None) -> None:
         """Run from the begin to the end of the time to settle."""
         for plan in self.plan.clusters:
+            waits(f"the ZooKeeper of {plan.name}")
             prefix = self.plan.prefix_of(plan.name)
             cluster = self.clusters[plan.name] = Cluster(
                 plan,
@@ -126,7 +129,7 @@ class World:
                 cluster.link(
                     {broker.node: f"{HOST}:{self.ports[broker.node]}" for broker in plan.brokers}
                 )
-        self._make_processes()
+        self._make_processes(waits)
         self.begin_ns = time.monotonic_ns()
         for cluster in self.clusters.values():
             self.write(cluster.leader, EventKind.LEADER_ELECTED, {"epoch": 1, "kept": 0})
@@ -242,13 +245,14 @@ class World:
     def _make_process(self) -> MemberProcess:
         return MemberProcess(self.folder / "errors", self._enqueue)
 
-    def _make_processes(self) -> None:
+    def _make_processes(self, waits: Waits) -> None:
         """Start every process that will be needed, and wait until they are ready."""
         again = sum(action.verb.name in STARTING for action in self.plan.timeline)
         members = len(self.consumers) + len(self.brokers) + len(self.producers.names)
         number = members + len(self.administrators) + again
         self._idle = [self._make_process() for _ in range(number)]
-        for process in self._idle:
+        for at, process in enumerate(self._idle):
+            waits(f"the start of {number - at} of {number} processes")
             process.is_ready.wait(TIMEOUT_S)
 
     def _enqueue(self, member: MemberProcess, message: dict[str, Any]) -> None:

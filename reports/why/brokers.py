@@ -15,6 +15,8 @@ ROLES = frozenset({EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind
 LEFT_UNDONE = frozenset(
     {
         EventKind.TRANSITION_FAILED,
+        EventKind.CALLBACK_FAILED,
+        EventKind.CONTROLLER_BLOCKED,
         EventKind.REQUEST_UNREADABLE,
         EventKind.DELETIONS_ENDED,
         EventKind.CONTROL_REFUSED,

@@ -228,6 +228,15 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
         f"{event.node} elected broker {event.detail['leader']}, outside of the ISR of "
         f"{_place(event)}"
     ),
+    EventKind.CALLBACK_FAILED: lambda event: (
+        f"an error ended what {event.node} did as the controller{_why(event)}"
+    ),
+    EventKind.CALLBACK_LATE: lambda event: (
+        f"{event.node} handled a change after its reign ({event.detail['task']})"
+    ),
+    EventKind.CONTROLLER_BLOCKED: lambda event: (
+        f"{event.node} waited for its own thread, with the lock that the thread needed"
+    ),
     EventKind.CONTROL_SENT: _sent,
     EventKind.CONTROL_TAKEN: lambda event: (
         f"{event.node} carried out {event.detail['request']} of broker "
@@ -243,9 +252,15 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.DELETIONS_ENDED: lambda event: (
         f"{event.node} met a deletion that it could not complete, and ended all"
     ),
+    EventKind.DELETION_REFUSED: lambda event: (
+        f"{event.node} removed the request to delete {event.topic}"
+    ),
     EventKind.REPLICA_OPENED: _opened,
     EventKind.REPLICA_DELETED: lambda event: f"{event.node} deleted its log of {_place(event)}",
     EventKind.TRUNCATED: _truncated,
+    EventKind.FOLLOWER_HALTED: lambda event: (
+        f"{event.node} found its log of {_place(event)} longer than its leader's"
+    ),
     EventKind.BECAME_LEADER: _leads,
     EventKind.BECAME_FOLLOWER: _follows,
     EventKind.LEADER_UNKNOWN: lambda event: (
@@ -259,7 +274,7 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.SETTINGS_REFUSED: lambda event: (
         f"{event.node} could not read settings{_why(event)}"
     ),
-    EventKind.METADATA_UPDATED: lambda event: f"{event.node} learned who leads",
+    EventKind.METADATA_UPDATED: lambda event: f"{event.node} learned who leads, or an ISR",
     EventKind.SHUT_DOWN: lambda event: f"{event.node} had handed over what it led",
     EventKind.EXPIRED: lambda event: f"{event.node} learned that its session had expired",
     EventKind.CONNECTED: lambda event: (
@@ -268,7 +283,9 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.OFFSET_RESET: lambda event: (
         f"{event.node} continued {_place(event)} at offset {event.detail['to']}{_why(event)}"
     ),
-    EventKind.BROKER_FAILED: lambda event: f"{event.node} ended because of its disk",
+    EventKind.BROKER_FAILED: lambda event: (
+        f"{event.node} ended because of its disk, or of what is on it"
+    ),
     EventKind.SEND_FAILED: lambda event: f"{event.node} gave up messages that it had accepted",
 }
 """Kind of event -> its sentence."""

@@ -108,6 +108,8 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
         fetch_wait_ms=model.fetch_wait // 1000,
         rebalance_ms=_rebalance_ms(model),
         shuts_down_controlled=model.controlled_shutdown,
+        deletes_topics=model.delete_topics,
+        isr_in_metadata=model.isr_in_metadata,
         auto_creation=_auto_creation(model),
     )
 

@@ -139,6 +139,8 @@ def load_profile(name: str | os.PathLike[str]) -> ProfileModel:
             raw = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        if isinstance(error, IsADirectoryError):
+            message = "is a folder; name a profile file"
         raise ScenarioError(name or "the name of a profile", [Problem("", message)]) from None
     return checked(read_document(name, raw, PROFILE), ProfileModel)
 

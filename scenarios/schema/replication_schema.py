@@ -50,6 +50,16 @@ class ReplicationModel(Model):
         validate_default=True,
         description="replica.fetch.wait.max.ms: how long a leader waits for something to come",
     )
+    delete_topics: bool = Field(
+        True,
+        description="delete.topic.enable, which is false by default in 0.8.2: whether the "
+        "controller carries out requests to delete topics",
+    )
+    isr_in_metadata: bool = Field(
+        False,
+        description="whether *ISRs are known* is judged; clients of 0.8 do not need the ISRs "
+        "that brokers tell them",
+    )
     auto_create_topics: AutoCreationModel | None = Field(
         None,
         description="auto.create.topics.enable: brokers create the topics that loads and groups "

@@ -10,13 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from watchkeeper.model.admin.auto_creation import create_missing_topics
-from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas
-from watchkeeper.model.replication.service import answer, open_replicas
+from watchkeeper.model.replication.service import ENDS_BROKER, answer, open_replicas
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.sim.disk.host_costs import MACHINES
@@ -47,7 +45,7 @@ class ReplicaProcess:
         self.calls = calls
         self.address = address
         self.tasks = Tasks(node, calls, storage)
-        self.tasks.ends_process = (LogError, StorageError)
+        self.tasks.ends_process = ENDS_BROKER
         self.tasks.failed = lambda error: self._fail(error, failed)
         self.replicas = Replicas(settings, ReplicaFiles(), node.clock_ms)
         create_missing_topics(self.replicas)
@@ -67,7 +65,7 @@ class ReplicaProcess:
         ready()
 
     def _fail(self, error: Exception, failed: Callable[[str], object]) -> None:
-        """An error of the disk ends the process: what the disk holds is unknown."""
+        """The process ends: what its disk holds is unknown, or may not be cut."""
         self.process.kernel.write(self.node, EventKind.BROKER_FAILED, {"why": str(error)})
         failed(str(error))
 

@@ -109,15 +109,16 @@ OF_MACHINE = {field.name for field in fields(MachineProfile)} - NO_FIGURES
 """The figures that can be given."""
 
 
-def machine_with(given: Mapping[str, Any], name: str) -> MachineProfile:
-    """A machine of today, with these figures in place of its own."""
+def machine_with(
+    given: Mapping[str, Any], name: str, *, usual: MachineProfile = MACHINES["modern"]
+) -> MachineProfile:
+    """A machine, by default one of today, with these figures in place of its own."""
     figures: dict[str, Any] = {
         figure: quantiles(value) if isinstance(value, tuple) else value
         for figure, value in given.items()
     }
     unknown = set(figures) - OF_DEVICE - OF_MACHINE
     assert not unknown, f"no machine has {unknown}"
-    usual = MACHINES["modern"]
     about = "as measured, or as written down"
     device = replace(
         usual.device,

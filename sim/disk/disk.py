@@ -32,6 +32,10 @@ class Counts(Protocol):
 class Store(Protocol):
     """A disk, or an array of disks."""
 
+    @property
+    def requests(self) -> int:
+        """How many requests were served."""
+
     def submit(
         self, address: int, size_bytes: int, done: Done, *, is_write: bool, landed: Landed | None
     ) -> None:

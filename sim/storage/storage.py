@@ -282,6 +282,8 @@ class Storage:
         return File(name, file.size_bytes, file.modified_ms)
 
     def _touch(self, caller: Caller, effect: Touch, reply: Reply) -> None:
-        self.files.tree.file(effect.path).modified_ms = self.files.now_ms()
+        self.files.tree.file(effect.path).modified_ms = (
+            self.files.now_ms() if effect.modified_ms is None else effect.modified_ms
+        )
         self.machine.call(caller)
         self._reply(caller, reply, None)

@@ -55,7 +55,7 @@ def test_a_limit_makes_it_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[
     words = ("--brokers", "3", "--max-states", "100", "--out", str(tmp_path))
     code, report = said_by(capsys, *words)
     assert (code, report["verdict"]) == (2, "unknown")
-    assert report["command"].endswith("--brokers 3")
+    assert report["command"].endswith("--brokers 3 --max-states 100")
 
 
 def test_the_report_has_the_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +15,7 @@ from watchkeeper.checker.replication.counterexample import breaches_in, countere
 from watchkeeper.checker.replication.partition import Bounds, Fault, LeaderAndIsr, initial
 from watchkeeper.checker.replication.search import MEMBERS, PROPERTIES, search
 from watchkeeper.cli.main import run_command
+from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.counterexample.replicas import Breach, ReplicasCounterexample, Role
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.variants import KAFKA_08, REPLICATIONS
@@ -129,12 +130,10 @@ def test_the_words_of_the_command_are_those_of_the_search() -> None:
     assert tuple(replicas.FAULTS) == control_plane_command.FAULTS
     assert tuple(replicas.RULE_NAMES) == control_plane_command.RULES
     assert tuple(replicas.PROPERTY_NAMES.values()) == control_plane_command.PROPERTIES
-    [variants] = [
-        option.type.choices  # type: ignore[attr-defined]
-        for option in control_plane_command.explore_replicas.params
-        if option.name == "variant"
-    ]
-    assert tuple(variants) == tuple(REPLICATIONS)
+    same = replace(REPLICATIONS["documented"], name="kafka_08") == KAFKA_08
+    assert same, "it differs in nothing that this search has"
+    assert ("documented", *control_plane_command.REPLICA_VARIANTS) == tuple(REPLICATIONS)
+    assert tuple(CONTROLLERS) == control_plane_command.BROKER_VARIANTS
 
 
 # --- the counterexample ----------------------------------------------------------------

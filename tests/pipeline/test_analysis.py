@@ -33,7 +33,9 @@ from tests.support.pipeline import analysis_plain as plain
 from watchkeeper import simulate
 from watchkeeper.analyze.analyze import failing_run, kept_profile
 from watchkeeper.analyze.runs import gathered
+from watchkeeper.api.folder import prepare, read_trace
 from watchkeeper.api.result import Result
+from watchkeeper.api.run_files import fill
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.delivery.ledger import Ledger
 from watchkeeper.model.properties.delivery import DeliveryJudge
@@ -45,8 +47,6 @@ from watchkeeper.pipeline.analysis.failure_clusters import needed
 from watchkeeper.pipeline.analysis.lags import HANDED_ON, LAGS
 from watchkeeper.pipeline.analysis.store import replacing, write_summary
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.run.folder import prepare, read_trace
-from watchkeeper.run.run import fill
 from watchkeeper.sim.engine.latency_profile import DEFAULT
 from watchkeeper.sim.faults.fork import Branch
 from watchkeeper.sim.world import simulate as simulate_plan

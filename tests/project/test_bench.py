@@ -26,7 +26,6 @@ COMMANDS = (
         "broker",
         "broker_08",
         "calibration",
-        "claims",
         "codec_sizes",
         "conformance",
         "control_plane",
@@ -49,6 +48,7 @@ COMMANDS = (
         "mutants",
         "mutation_score",
         "mutations",
+        "newcomer",
         "operations",
         "pipeline",
         "proved",
@@ -71,7 +71,6 @@ SMALL = {
     "control_plane": ("--partitions", "100", "--live", "none", "--rounds", "1"),
     "control_plane_mutants": ("--only", "KAFKA", "--seeds", "2"),
     "three_groups_sweep": ["--seeds", "8", "--shrink-time", "0.5", "--jobs", "1"],
-    "claims": ["--only", "message-sets,zombies"],
     "analysis": ["--millions", "0.005"],
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "balancing": ["--brokers", "2", "--producers", "3", "--keys", "20"],
@@ -281,6 +280,16 @@ def test_interop() -> None:
     rows = {row["action"]: row["word"] for row in found["rows"]}
     assert set(rows.values()) == {"passed"}
     assert "a client of 0.7 is recognized in the log" in rows
+
+
+@pytest.mark.slow
+def test_newcomer() -> None:
+    """The tasks of a newcomer work in this environment, which has every extra."""
+    commands = str(Path(sys.executable).parent)
+    found = json.loads(bench("newcomer", "--bin", commands, "--only", "tasks", "--json"))
+
+    assert [row for row in found["rows"] if row["problem"]] == []
+    assert len(found["rows"]) == 11, "all but the installation"
 
 
 @pytest.mark.slow
@@ -529,28 +538,6 @@ def test_zookeeper_harness() -> None:
     for contender in report["contenders"]:
         assert contender["outcome"].startswith("20 passed")
         assert 0 < contender["first_s"][0] < contender["end_s"][0]
-
-
-def test_claims() -> None:
-    """A statement with its numbers, and heaps that make zombies or do not."""
-    report = figures("claims")
-
-    assert {row["statement"] for row in report["rows"]} == {"message-sets"}
-    assert [row["agrees"] for row in report["rows"] if row["said"] is not None] == [True]
-    assert [row["verdict"] for row in report["zombies"]] == ["holds", *["violated"] * 3]
-
-
-@pytest.mark.slow
-def test_claims_of_a_machine_that_was_measured(tmp_path: Path) -> None:
-    """A profile is a machine like any other; a statement that is none is named."""
-    profile = tmp_path / "mine.yaml"
-    profile.write_text("watchkeeper_profile: 1\ndisk: {simulation: {hop_us: 5000}}\n")
-    arguments = ("--only", "message-sets", "--json")
-
-    slow = json.loads(bench("claims", *arguments, "--profile", str(profile)))["rows"]
-    usual = json.loads(bench("claims", *arguments, "--machine", "modern"))["rows"]
-    assert slow[0]["value"] < usual[0]["value"] / 10
-    bench("claims", "--only", "nothing", code=2)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests import HOME
+from watchkeeper.api import folder
 from watchkeeper.check import check
 from watchkeeper.model.actor import orders
 from watchkeeper.model.actor.effects import Partition
@@ -31,7 +32,6 @@ from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.registry.subscription import decode_consumer
-from watchkeeper.run import folder
 from watchkeeper.sim.brokers.broker import Broker
 
 sys.path.append(str(HOME / "bench"))

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from watchkeeper import Result, simulate
-from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.properties.control_plane.replication import KEPT
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import ScenarioError
 
-VARIANTS = list(CONTROLLERS)
+VARIANTS = ("kafka_08", "hardened")
 LOAD = {"at": "2s", "produce": "clicks", "rate": "20/s", "acks": "all", "for": "2s"}
 
 

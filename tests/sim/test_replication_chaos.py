@@ -137,7 +137,11 @@ def drawn(seed: int) -> dict[str, Any]:
         "leaders": "controller",
         "session_timeout": "1s",
         "unclean_leader_election": False,
-        "replication": {"lag_time": "1s", "controlled_shutdown": draw.random() < 0.5},
+        "replication": {
+            "lag_time": "1s",
+            "controlled_shutdown": draw.random() < 0.5,
+            "isr_in_metadata": True,
+        },
         "topics": {
             "clicks": {"partitions": 2, "replicas": 3},
             "views": {"partitions": 1, "replicas": 2},

@@ -19,6 +19,7 @@ COMMANDS = (
     "check",
     "sweep",
     "operate",
+    "experiment",
     "analyze",
     "logs",
     "cli",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from watchkeeper import simulate
+from watchkeeper.api import folder
 from watchkeeper.api.result import Result
 from watchkeeper.api.tables import console
 from watchkeeper.cli.main import run_command
 from watchkeeper.reports.figure.title import subtitle
-from watchkeeper.run import folder
 from watchkeeper.run.compare import Compared, show
 from watchkeeper.run.comparison import Comparison, Side
 

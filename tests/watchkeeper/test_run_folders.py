@@ -12,12 +12,12 @@ import pytest
 
 from watchkeeper import simulate
 from watchkeeper.analyze.runs import Gathered, gathered
+from watchkeeper.api.folder import PROFILE, SCENARIO, read_trace
 from watchkeeper.api.profile import profile_of
+from watchkeeper.api.run_files import scenario_text
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.judgement.judge import judge
 from watchkeeper.pipeline.analysis.runs import Run
-from watchkeeper.run.folder import PROFILE, SCENARIO, read_trace
-from watchkeeper.run.run import scenario_text
 from watchkeeper.scenarios import from_text
 
 TEXT = """

@@ -91,6 +91,8 @@ def load_module(file: Path) -> ModuleType:
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             return module
+    if path.is_dir():
+        raise VirtualTimeError(f"{file} is a folder; name a file of tests in it, as test_lock.py")
     if not path.is_file():
         raise VirtualTimeError(f"there is no file {file}")
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -166,6 +167,14 @@ async def _note_errors(to: int, request: BrokerRequest, outcome: Outcome) -> Non
         )
 
 
+class Sender(StrEnum):
+    """The parts of the shipped controller that send requests, each with a batch of its own."""
+
+    PARTITIONS = "the partition state machine"
+    REPLICAS = "the replica state machine"
+    CONTROLLER = "the controller"
+
+
 @dataclass(slots=True)
 class Batch:
     """What is to be sent to each broker."""
@@ -177,6 +186,11 @@ class Batch:
     """Broker -> partitions to stop, and whether to delete them."""
     strays: dict[int, tuple[Partition, ...]] = field(default_factory=dict)
     """Broker -> partitions that are not assigned to it, to delete in one request."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be sent."""
+        return not (self.states or self.metadata or self.stops or self.strays)
 
     def lead(self, brokers: Iterable[int], said: LeaderState) -> None:
         """Let brokers lead or follow."""

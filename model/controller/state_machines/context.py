@@ -16,7 +16,7 @@ from watchkeeper.model.controller.state_machines.channel import Channel, Registr
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.registry.payloads import TopicAssignment
 from watchkeeper.model.replication.registry import Leadership
-from watchkeeper.model.replication.requests import BrokerAddress, LeaderState
+from watchkeeper.model.replication.requests import DELETED, BrokerAddress, LeaderState
 
 T = TypeVar("T")
 
@@ -57,6 +57,8 @@ class Context:
     """Topics that are to be deleted."""
     deletes: bool = True
     """Whether deletions go on; as shipped an error ends them until the next reign."""
+    hidden: tuple[str, ...] = ()
+    """Topics that stay, though the controller tells brokers that they are deleted."""
     takes_requests: bool = False
     """Whether it watches the requests of administrators."""
 
@@ -116,6 +118,15 @@ class Context:
             return None
         replicas = self.assignment.get(partition, ())
         return LeaderState(partition, known.state, known.version, replicas)
+
+    def hidden_states(self) -> list[LeaderState]:
+        """Return what brokers learn of the partitions of hidden topics."""
+        found = map(self.said_of, self.partitions_of(*self.hidden))
+        return [
+            said._replace(state=replace(said.state, leader=DELETED))
+            for said in found
+            if said is not None
+        ]
 
     def without_partitions(self, gone: Iterable[Partition]) -> Context:
         """Return a context that has forgotten partitions."""

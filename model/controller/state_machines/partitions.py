@@ -10,7 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NodeExists
-from watchkeeper.model.controller.state_machines.reign import Reign, TransitionFailed
+from watchkeeper.model.controller.state_machines.channel import Sender
+from watchkeeper.model.controller.state_machines.reign import (
+    CallbackFailed,
+    Reign,
+    TransitionFailed,
+)
 from watchkeeper.model.controller.state_machines.selectors import (
     Choice,
     NoLeader,
@@ -139,6 +144,8 @@ async def move(
 ) -> None:
     """Bring partitions into a state, one after the other."""
     waiting = list(partitions)
+    if waiting and not await reign.can_send(Sender.PARTITIONS):
+        return
     if to is PartitionStatus.ONLINE:
         waiting = await _move_together(reign, waiting, select)
     for partition in waiting:
@@ -153,7 +160,7 @@ async def move(
             await reign.note_failure(partition, to.value, str(why))
         else:
             reign.mark(partition, to)
-    await reign.send()
+    await reign.send_of(Sender.PARTITIONS)
 
 
 async def _move_together(
@@ -228,12 +235,19 @@ async def bring_online(reign: Reign) -> None:
 
 
 async def raise_epoch(reign: Reign, partition: Partition) -> None:
-    """Raise the leader epoch, so that every replica takes what is sent to it."""
+    """Raise the leader epoch, so that every replica takes what is sent to it.
+
+    Raises CallbackFailed, as `Reign.send` does, and where the state is that of a later reign
+    than one that is over.
+    """
+    reign.check_batch(Sender.CONTROLLER)
     was_refused = False
     while True:
         before = await reign.state_to_replace(partition, was_refused=was_refused)
         if before is None or before.state.controller_epoch > reign.context.epoch:
             await reign.note_failure(partition, "a higher epoch", "its state is another's")
+            if reign.is_over:
+                raise CallbackFailed(f"the state of {partition} is that of a later reign")
             return
         write = with_higher_epoch(partition, before, reign.context.epoch)
         if await reign.write(write):

@@ -35,12 +35,14 @@ from watchkeeper.model.actor.operations import (
 )
 from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
 from watchkeeper.model.actor.tasks import UNBOUNDED, put
-from watchkeeper.model.controller.state_machines.channel import Batch
-from watchkeeper.model.controller.state_machines.context import Context
+from watchkeeper.model.controller.state_machines.channel import Batch, Sender
+from watchkeeper.model.controller.state_machines.context import Context, place_of
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
 from watchkeeper.model.controller.state_machines.variants import (
+    BatchAfterError,
     ControllerVariant,
     StateBefore,
+    StateZnode,
     StrayReplicas,
 )
 from watchkeeper.model.controller.state_machines.writes import StateWrite
@@ -56,6 +58,10 @@ T = TypeVar("T")
 
 class Deposed(Exception):
     """Another controller has raised the epoch: the reign is over."""
+
+
+class CallbackFailed(Exception):
+    """An error ends what a controller does about a change; the text says why."""
 
 
 class TransitionFailed(Exception):
@@ -77,6 +83,8 @@ class ControllerSettings:
     """`leader.imbalance.check.interval.seconds`; None: preferred replicas lead on request."""
     shuts_down_controlled: bool = True
     """`controlled.shutdown.enable`."""
+    deletes_topics: bool = True
+    """`delete.topic.enable`, false by default in 0.8.2."""
 
 
 @dataclass(slots=True)
@@ -88,6 +96,10 @@ class Reign:
     context: Context
     batch: Batch = field(default_factory=Batch)
     """What is to be sent to brokers when the transitions under way are done."""
+    leftovers: frozenset[Sender] = frozenset()
+    """Whose batch an error has left full; as shipped until the process ends."""
+    is_over: bool = False
+    """Whether the reign has ended: what it still does has no channel to any broker."""
 
     # --- what it knows -----------------------------------------------------------------
 
@@ -146,9 +158,36 @@ class Reign:
             self.batch.tell(self.context.live, (said,))
 
     def tell_all(self, brokers: Iterable[int]) -> None:
-        """Let brokers know the leader of every partition, and who is alive."""
-        known = map(self.context.said_of, self.context.assigned())
-        self.batch.tell(brokers, [said for said in known if said is not None])
+        """Let brokers know the leader of every partition, and who is alive.
+
+        As shipped an error ends this at a partition whose leader is remembered and whose
+        replicas are not, since its topic was deleted by hand. Raises CallbackFailed.
+        """
+        if not self.me.sends:
+            return
+        self.check_batch(Sender.CONTROLLER)
+        context = self.context
+        known = sorted(context.leadership, key=place_of)
+        if self.me.variant.batch_after_error is BatchAfterError.DROPPED:
+            known = [partition for partition in known if partition in context.assignment]
+        lost = next((one for one in known if one not in context.assignment), None)
+        told = known if lost is None else known[: known.index(lost)]
+        said = map(context.said_of, told)
+        self.batch.tell(brokers, [one for one in said if one is not None])
+        if lost is not None:
+            self._leave_batch(Sender.CONTROLLER)
+            raise CallbackFailed(f"no replicas of {lost} are known")
+
+    def check_batch(self, sender: Sender) -> None:
+        """Raise CallbackFailed if an error has left the batch of a sender full."""
+        if sender in self.leftovers:
+            raise CallbackFailed(f"the batch of {sender} is not empty, since an error ended it")
+
+    def _leave_batch(self, sender: Sender) -> None:
+        """An error ends a batch: as shipped what is in it stays there."""
+        if not self.batch.is_empty and self.me.variant.batch_after_error is BatchAfterError.KEPT:
+            self.leftovers |= {sender}
+        self.batch = Batch()
 
     def drop_strays(self, brokers: Iterable[int]) -> None:
         """Let brokers delete what is not assigned to them, where the variant does so.
@@ -163,12 +202,36 @@ class Reign:
             if strays:
                 self.batch.strays[broker] = tuple(strays)
 
-    async def send(self) -> None:
-        """Hand the batch to the channels; what is for a broker without one is dropped."""
+    async def can_send(self, sender: Sender) -> bool:
+        """Whether the batch of a state machine is empty; if not, the trace says so."""
+        try:
+            self.check_batch(sender)
+        except CallbackFailed as why:
+            await note_error(str(why))
+            return False
+        return True
+
+    async def send_of(self, sender: Sender) -> None:
+        """Send what a state machine has collected; an error ends that alone."""
+        try:
+            await self.send(sender)
+        except CallbackFailed as why:
+            await note_error(str(why))
+
+    async def send(self, sender: Sender = Sender.CONTROLLER) -> None:
+        """Hand the batch to the channels; what is for a broker without one is dropped.
+
+        Raises CallbackFailed if the reign is over: then there are no channels.
+        """
+        if self.is_over and not self.batch.is_empty:
+            self._leave_batch(sender)
+            raise CallbackFailed("the reign is over, and there is no channel to any broker")
         batch, self.batch = self.batch, Batch()
         if not self.me.sends:
             return
         context = self.context
+        if context.hidden:
+            batch.tell(tuple(batch.metadata), context.hidden_states())
         channels = {channel.broker: channel for channel in context.channels()}
         found = batch.requests(self.me.broker_id, context.epoch, context.addresses())
         for broker, request in found:
@@ -299,7 +362,7 @@ class Reign:
         operations: list[Multi | SetData | Create] = []
         last: list[int] = []
         for write in writes:
-            parts = _creations(write) if write.version is None else [_set(write)]
+            parts = self._creations(write) if write.version is None else [_set(write)]
             operations += [
                 Multi((fence, part), part.purpose) if is_fenced else part for part in parts
             ]
@@ -323,8 +386,7 @@ class Reign:
         return True
 
     async def _create(self, write: StateWrite) -> None:
-        path, data = paths.partition_state(write.partition), write.state.encode()
-        creation = Create(path, data, purpose="create state")
+        creation = self._creation_of(write)
         if not self.me.variant.fenced:
             await create_with_parents(self.requests, creation)
             return
@@ -333,6 +395,20 @@ class Reign:
         except NoNode:
             await self._create_parents(write.partition)
             await self._create_again(creation)
+
+    def _creation_of(self, write: StateWrite) -> Create:
+        path, data = paths.partition_state(write.partition), write.state.encode()
+        is_ephemeral = self.me.variant.state_znode is StateZnode.EPHEMERAL
+        return Create(path, data, ephemeral=is_ephemeral, purpose="create state")
+
+    def _creations(self, write: StateWrite) -> list[Create]:
+        """The znodes between a topic and a state, which may exist, and the state."""
+        above = paths.partitions(write.partition.topic)
+        return [
+            Create(above, b"", purpose="create state"),
+            Create(f"{above}/{write.partition.name}", b"", purpose="create state"),
+            self._creation_of(write),
+        ]
 
     async def _create_parents(self, partition: Partition) -> None:
         """Create the znodes between a topic and a state; never the topic itself."""
@@ -376,21 +452,15 @@ class Reign:
         return Check(paths.CONTROLLER_EPOCH, self.context.fence, purpose)
 
 
+async def note_error(why: str) -> None:
+    """Write into the trace that an error has ended what a controller does about a change."""
+    await emit(EventKind.CALLBACK_FAILED, why=why)
+
+
 def _set(write: StateWrite) -> SetData:
     assert write.version is not None, "a state that exists has a version"
     path = paths.partition_state(write.partition)
     return SetData(path, write.state.encode(), write.version, "write state")
-
-
-def _creations(write: StateWrite) -> list[Create]:
-    """The znodes between a topic and a state, which may exist, and the state."""
-    above = paths.partitions(write.partition.topic)
-    state = paths.partition_state(write.partition)
-    return [
-        Create(above, b"", purpose="create state"),
-        Create(f"{above}/{write.partition.name}", b"", purpose="create state"),
-        Create(state, write.state.encode(), purpose="create state"),
-    ]
 
 
 def _found(answer: ZnodeView | Failure) -> ZnodeView | None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.controller.state_machines.channel import Sender
 from watchkeeper.model.controller.state_machines.context import Replica, place_of
 from watchkeeper.model.controller.state_machines.reign import Reign, TransitionFailed
 from watchkeeper.model.controller.state_machines.states import ReplicaStatus
@@ -146,6 +147,8 @@ TRANSITIONS: Mapping[ReplicaStatus, Mapping[ReplicaStatus, Action]] = {
 async def move(reign: Reign, replicas: Iterable[Replica], to: ReplicaStatus) -> None:
     """Bring replicas into a state, one after the other."""
     waiting = list(replicas)
+    if waiting and not await reign.can_send(Sender.REPLICAS):
+        return
     if to is ReplicaStatus.OFFLINE:
         waiting = await _stop_together(reign, waiting)
     for replica in waiting:
@@ -161,7 +164,7 @@ async def move(reign: Reign, replicas: Iterable[Replica], to: ReplicaStatus) -> 
             await reign.note_failure(replica.partition, wanted, str(why))
         else:
             _mark(reign, replica, to)
-    await reign.send()
+    await reign.send_of(Sender.REPLICAS)
 
 
 async def _stop_together(reign: Reign, replicas: Sequence[Replica]) -> list[Replica]:

@@ -1,13 +1,14 @@
 """The versions of the controller, as one table.
 
-The design pages name the znodes of the control plane and do not describe its program. So there
-are two rows: Kafka 0.8.2.2 as shipped, with the faults that it has, and `hardened`. The code
-reads single answers and never compares a variant's name.
+The design pages name the znodes of the control plane and do not describe its program. So
+`documented` has the znodes as the pages have them, and the program of 0.8.2.2; `kafka_08` is
+0.8.2.2 as shipped, with the faults that it has. The code reads single answers and never compares
+a variant's name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.group.variants import Reads, RequestPolicy
@@ -25,6 +26,13 @@ class EpochRaised(StrEnum):
 
     AFTER_ELECTION = "by a request of its own; if it fails, with the old epoch"
     WITH_ELECTION = "in one multi with the election"
+
+
+class StateZnode(StrEnum):
+    """How long the znode of a partition's state lives."""
+
+    EPHEMERAL = "ephemeral: as long as the session of the controller that created it"
+    PERSISTENT = "persistent"
 
 
 class StateBefore(StrEnum):
@@ -155,6 +163,51 @@ class ClusterIdentity(StrEnum):
     CREATED_ONCE = "the first broker creates it, every broker reads it"
 
 
+class IsrsOfLeaders(StrEnum):
+    """What becomes of an ISR that its leader has changed (KAFKA-1367)."""
+
+    UNSEEN = "the controller does not look, and other brokers do not learn of it"
+    TOLD = "the controller sees the leader's notification, and tells every broker"
+
+
+class QueuedCallbacks(StrEnum):
+    """What becomes of changes that are still to be handled when a reign ends."""
+
+    RUN = "they are handled after it, with what the controller remembers (KAFKA-4447)"
+    DROPPED = "they are dropped"
+
+
+class BatchAfterError(StrEnum):
+    """What becomes of requests that are collected when an error ends what a controller does."""
+
+    KEPT = "they stay, and everything that is to be sent after them fails (KAFKA-2300)"
+    DROPPED = "they are dropped"
+
+
+class AddedPartitions(StrEnum):
+    """Where a tool places the partitions that it adds to a topic (KAFKA-2146)."""
+
+    BY_ID = "it takes the id of a broker for its place among the brokers"
+    IN_TURN = "where the earlier ones end"
+
+
+class DisabledDeletion(StrEnum):
+    """What becomes of a request to delete a topic where deletion is switched off (KAFKA-3175)."""
+
+    HIDES = "it stays, and a new controller tells brokers that the topic is deleted"
+    REFUSED = "it is removed"
+
+
+class LeaderBalance(StrEnum):
+    """How preferred replicas come to lead again, when it is time to look."""
+
+    BY_A_THREAD = (
+        "one after the other, by a thread: a resignation in between waits for it, with the lock "
+        "that it needs (KAFKA-4360)"
+    )
+    AT_ONCE = "all at once"
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerVariant:
     """One version of the controller."""
@@ -166,6 +219,7 @@ class ControllerVariant:
     epoch_raised: EpochRaised
     fenced: bool
     """Whether every write of a state is a multi with a check of `/controller_epoch`'s version."""
+    state_znode: StateZnode
     state_before: StateBefore
     live_brokers: LiveBrokers
     assignment_watch: AssignmentWatch
@@ -183,6 +237,12 @@ class ControllerVariant:
     replica_without_state: ReplicaWithoutState
     settings_changes: SettingsChanges
     cluster_identity: ClusterIdentity
+    isrs_of_leaders: IsrsOfLeaders
+    queued_callbacks: QueuedCallbacks
+    batch_after_error: BatchAfterError
+    leader_balance: LeaderBalance
+    disabled_deletion: DisabledDeletion
+    added_partitions: AddedPartitions
 
 
 KAFKA_08 = ControllerVariant(
@@ -192,6 +252,7 @@ KAFKA_08 = ControllerVariant(
     reads=Reads.ONE_BY_ONE,
     epoch_raised=EpochRaised.AFTER_ELECTION,
     fenced=False,
+    state_znode=StateZnode.PERSISTENT,
     state_before=StateBefore.READ,
     live_brokers=LiveBrokers.READ_AGAIN,
     assignment_watch=AssignmentWatch.AFTER_FAILOVER,
@@ -209,6 +270,12 @@ KAFKA_08 = ControllerVariant(
     replica_without_state=ReplicaWithoutState.FAILS,
     settings_changes=SettingsChanges.AS_LISTED,
     cluster_identity=ClusterIdentity.NONE,
+    isrs_of_leaders=IsrsOfLeaders.UNSEEN,
+    queued_callbacks=QueuedCallbacks.RUN,
+    batch_after_error=BatchAfterError.KEPT,
+    leader_balance=LeaderBalance.BY_A_THREAD,
+    disabled_deletion=DisabledDeletion.HIDES,
+    added_partitions=AddedPartitions.BY_ID,
 )
 
 HARDENED = ControllerVariant(
@@ -218,6 +285,7 @@ HARDENED = ControllerVariant(
     reads=Reads.PIPELINED,
     epoch_raised=EpochRaised.WITH_ELECTION,
     fenced=True,
+    state_znode=StateZnode.PERSISTENT,
     state_before=StateBefore.KNOWN,
     live_brokers=LiveBrokers.LISTED,
     assignment_watch=AssignmentWatch.WITH_READ,
@@ -235,7 +303,15 @@ HARDENED = ControllerVariant(
     replica_without_state=ReplicaWithoutState.STOPS,
     settings_changes=SettingsChanges.EVERY_NEW,
     cluster_identity=ClusterIdentity.CREATED_ONCE,
+    isrs_of_leaders=IsrsOfLeaders.TOLD,
+    queued_callbacks=QueuedCallbacks.DROPPED,
+    batch_after_error=BatchAfterError.DROPPED,
+    leader_balance=LeaderBalance.AT_ONCE,
+    disabled_deletion=DisabledDeletion.REFUSED,
+    added_partitions=AddedPartitions.IN_TURN,
 )
 
-CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}
+DOCUMENTED = replace(KAFKA_08, name="documented", state_znode=StateZnode.EPHEMERAL)
+
+CONTROLLERS = {row.name: row for row in (DOCUMENTED, KAFKA_08, HARDENED)}
 """The versions by the name of the brokers' variant."""

@@ -82,6 +82,8 @@ class Registry:
     live: dict[int, str] = field(default_factory=dict)
     """Broker id -> the process that has registered it."""
     states: dict[Partition, PartitionState] = field(default_factory=dict)
+    last_states: dict[Partition, PartitionState] = field(default_factory=dict)
+    """The states, and those that have ended with a session: no request has deleted them."""
     replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
     deletions: dict[str, None] = field(default_factory=dict)
     """Topics that are to be deleted."""
@@ -122,7 +124,14 @@ class ClusterJudge:
             self._assignment_written(path, data or "")
 
     def deleted(self, path: str) -> None:
-        """A znode was deleted."""
+        """A request has deleted a znode."""
+        partition = paths.parse_state(path)
+        if partition is not None:
+            self.registry.last_states.pop(partition, None)
+        self.vanished(path)
+
+    def vanished(self, path: str) -> None:
+        """A znode was deleted, or has ended with the session of its owner."""
         partition = paths.parse_state(path)
         if path == paths.CONTROLLER:
             self.registry.controller = ""
@@ -167,7 +176,7 @@ class ClusterJudge:
             self._judge_writer(partition, state, writer, at_us)
             self._judge_epochs(partition, state, writer, at_us)
         self._judge_isr(partition, state, at_us)
-        self.registry.states[partition] = state
+        self.registry.states[partition] = self.registry.last_states[partition] = state
 
     def _is_of_leader(self, partition: Partition, state: PartitionState, writer: str) -> bool:
         """Whether a leader has changed the ISR, and nothing else."""
@@ -208,7 +217,7 @@ class ClusterJudge:
     def _judge_epochs(
         self, partition: Partition, state: PartitionState, writer: str, at_us: int
     ) -> None:
-        before = self.registry.states.get(partition)
+        before = self.registry.last_states.get(partition)
         if before is None:
             return
         self.evidence.exercise(EPOCHS)

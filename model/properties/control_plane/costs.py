@@ -9,7 +9,7 @@ one cause may cost at most
     writes     of the state of each partition: two of its epoch and its leader, and one for each
                broker that leaves the ISR
     requests   to each broker: those of all steps of a move for each partition, and those of a
-               failover
+               failover; and one for each notification of a leader that has changed ISRs
 
 What controllers do without a cause goes beyond each bound in time. The evidence has the counts:
 they are far below the bounds where all is well.
@@ -61,6 +61,8 @@ class Work:
     reigns: int = 0
     writes: int = 0
     requests: int = 0
+    announced: int = 0
+    """Notifications of leaders that have changed ISRs."""
     partitions: dict[Partition, None] = field(default_factory=dict)
 
     def bounds(self) -> Mapping[str, tuple[int, int]]:
@@ -71,7 +73,10 @@ class Work:
         return {
             "reign": (self.reigns, self.causes),
             "write": (self.writes, writes * self.causes),
-            "request": (self.requests, to_a_broker * self.brokers * self.causes),
+            "request": (
+                self.requests,
+                (to_a_broker * self.causes + self.announced) * self.brokers,
+            ),
         }
 
 
@@ -135,6 +140,7 @@ class CostsJudge:
         for what, path, *_ in () if work is None else event.detail["did"]:
             assert work is not None, "the loop is empty otherwise"
             partition = paths.parse_state(path)
+            work.announced += what == "created" and path.startswith(paths.ISR_CHANGE)
             if partition is not None and what != "deleted":
                 work.partitions[partition] = None
                 work.writes += is_of_broker and event.detail.get("purpose") in OF_CONTROLLERS

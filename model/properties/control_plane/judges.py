@@ -12,33 +12,60 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
+from watchkeeper.model.properties.control_plane.halts import HALTS, HaltsJudge
+from watchkeeper.model.properties.control_plane.isrs import ISRS, IsrsJudge
 from watchkeeper.model.properties.control_plane.leaders import NO_DEAD_LEADERS, PREFERRED
 from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
 from watchkeeper.model.properties.control_plane.requests import REQUESTS, RequestsJudge
+from watchkeeper.model.properties.control_plane.spread import SPREADS, SpreadJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
 from watchkeeper.model.properties.history import History
 
-OF_CONTROLLERS = (*CONTROL_PLANE, NO_DEAD_LEADERS, *UPDATES, *COSTS)
+OF_CONTROLLERS = (*CONTROL_PLANE, NO_DEAD_LEADERS, *UPDATES, *COSTS, *SPREADS)
 """The properties of clusters whose brokers elect a controller."""
-OF_REPLICAS = (PREFERRED, *REQUESTS, *REPLICATION, *BROKERS, *HIGH_WATERMARKS)
+OF_REPLICAS = (
+    PREFERRED,
+    *REQUESTS,
+    *REPLICATION,
+    *BROKERS,
+    *HIGH_WATERMARKS,
+    *HALTS,
+    *ISRS,
+)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
-Judge = UpdatesJudge | CostsJudge | RequestsJudge | ReplicationJudge | BrokersJudge | MarksJudge
+Judge = (
+    UpdatesJudge
+    | CostsJudge
+    | SpreadJudge
+    | RequestsJudge
+    | ReplicationJudge
+    | BrokersJudge
+    | MarksJudge
+    | HaltsJudge
+    | IsrsJudge
+)
 
 
 def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
     """The judges that follow the events of a run, as far as its clusters concern them."""
     judges: tuple[Judge, ...] = ()
     if plan.elects_controllers:
-        judges += (UpdatesJudge(plan, history), CostsJudge(plan, history))
+        judges += (
+            UpdatesJudge(plan, history),
+            CostsJudge(plan, history),
+            SpreadJudge(plan, history),
+        )
     if plan.replicates:
         judges += (
             RequestsJudge(plan, history),
             ReplicationJudge(plan, history),
             BrokersJudge(plan, history),
             MarksJudge(plan, history),
+            HaltsJudge(plan, history),
+            IsrsJudge(plan, history),
         )
     return judges
 

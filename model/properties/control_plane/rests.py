@@ -142,7 +142,8 @@ class ControlPlaneJudge:
         name = self._cluster_of.get(self.history.holders.get(event.session, ""))
         if name is not None:
             for _, path, _ in event.detail["did"]:
-                self._changed(name, "", path, None, event.t_us)
+                self.judges[name].vanished(path)
+                self.leaders[name].changed(path, None, by_broker=False)
 
     def _failed_over(self, event: Event) -> None:
         judge = self._judge_of(event.node)

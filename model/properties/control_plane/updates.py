@@ -26,9 +26,9 @@ from watchkeeper.model.trace.trace import Event
 NO_LOST_UPDATES = Property(
     "no lost updates",
     "always",
-    "no broker and no tool replaces an assignment, a state or an epoch of another process, or "
-    "deletes its request or its `/controller`, without knowing it: it has read it, or names its "
-    "version",
+    "no broker and no tool replaces an assignment, settings, a state or an epoch of another "
+    "process, or deletes its request or its `/controller`, without knowing it: it has read it, "
+    "or names its version",
     exercise="a write or a deletion of what another process has written",
     is_optional=True,
 )
@@ -38,6 +38,7 @@ DELETED_BY_MANY = frozenset(
     {paths.CONTROLLER, paths.REASSIGN_PARTITIONS, paths.PREFERRED_REPLICA_ELECTION}
 )
 """What one process deletes and another one has written; a topic goes with all that it has."""
+SETTINGS = f"{paths.TOPIC_CONFIGS}/"
 WRITTEN_BY_MANY = frozenset({paths.CONTROLLER_EPOCH, *DELETED_BY_MANY})
 DATA_READS = frozenset({"get", "exists", "pipelined", "multi read"})
 """The operations whose answers have the data of znodes."""
@@ -168,6 +169,7 @@ def is_shared(path: str) -> bool:
         path in WRITTEN_BY_MANY
         or paths.parse_state(path) is not None
         or paths.parse_topic(path) is not None
+        or path.startswith(SETTINGS)
     )
 
 

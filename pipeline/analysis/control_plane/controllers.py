@@ -46,9 +46,9 @@ def always(runs: DataFrame, registry: Registry, tables: Tables) -> DataFrame:
     judged = signed.where("NOT is_of_leader")
     raised_before = epochs.where("before IS NOT NULL")
     epoch_fell = raised_before.where("epoch < before").select("run", "seq")
-    later = judged.where("before IS NOT NULL")
+    later = judged.where("last IS NOT NULL")
     state_fell = later.where(
-        "state.signed < before.signed OR state.leader_epoch <= before.leader_epoch"
+        "state.signed < last.signed OR state.leader_epoch <= last.leader_epoch"
     )
     of_epochs = found(
         runs,

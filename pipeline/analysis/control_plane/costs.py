@@ -36,7 +36,7 @@ OF_BROKERS = {
     EventKind.CONTROL_SENT: "requests",
 }
 """Kind of event at a broker -> what it counts for."""
-COUNTED = ("causes", "reigns", "requests", "writes")
+COUNTED = ("causes", "reigns", "requests", "writes", "announced")
 
 
 def judged(runs: DataFrame, facts: Facts, registry: Registry, plans: Plans) -> DataFrame:
@@ -55,8 +55,8 @@ def judged(runs: DataFrame, facts: Facts, registry: Registry, plans: Plans) -> D
     wrong = work.where(
         "reigns > causes "
         f"OR writes > ({WRITES_OF_A_PARTITION} + brokers) * partitions * causes "
-        f"OR requests > ({REQUESTS_OF_A_MOVE} * partitions + {REQUESTS_OF_A_FAILOVER}) "
-        "* brokers * causes"
+        f"OR requests > (({REQUESTS_OF_A_MOVE} * partitions + {REQUESTS_OF_A_FAILOVER}) "
+        "* causes + coalesce(announced, 0)) * brokers"
     ).withColumn("seq", sql.lit(END).cast("long"))
     return at_the_end(found(runs, CONTROLLER_WORK.name, wrong, work))
 
@@ -85,7 +85,8 @@ def _applied(facts: Facts, registry: Registry) -> DataFrame:
     is_cause = ~of_broker & sql.when(gone, is_topic | (path == paths.CONTROLLER)).otherwise(
         is_topic | path.isin(*REQUESTED) | path.rlike(DELETION)
     )
-    counts = sql.when(is_write, "writes").when(is_cause, "causes")
+    is_announced = path.startswith(paths.ISR_CHANGE) & (sql.col("what") == "created")
+    counts = sql.when(is_write, "writes").when(is_cause, "causes").when(is_announced, "announced")
     return (
         applied(registry.written)
         .join(purposes, ["run", "seq"])

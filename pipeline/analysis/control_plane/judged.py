@@ -11,10 +11,13 @@ from watchkeeper.pipeline.analysis.control_plane import (
     brokers,
     controllers,
     costs,
+    halts,
+    isrs,
     leaders,
     marks,
     replication,
     requests,
+    spread,
     updates,
 )
 from watchkeeper.pipeline.analysis.control_plane.logs import logs
@@ -59,6 +62,7 @@ def of_control_planes(
         )
         .unionByName(own.keep("updates", updates.judged(elect, facts, seen, plans, own)))
         .unionByName(own.keep("costs", costs.judged(elect, facts, seen, plans)))
+        .unionByName(own.keep("spread", spread.judged(elect, seen, own)))
     )
     if replicate.isEmpty():
         return found
@@ -76,6 +80,8 @@ def of_control_planes(
             own.keep("preferred", leaders.preferred(replicate, facts, seen, plans, there, own))
         )
         .unionByName(own.keep("requests", requests.judged(replicate, facts, plans)))
+        .unionByName(own.keep("halts", halts.judged(replicate, facts, plans)))
+        .unionByName(own.keep("known_isrs", isrs.judged(replicate, facts, all_seen, plans)))
     )
 
 

@@ -71,7 +71,9 @@ def _events(facts: Facts, registry: Registry, plans: Plans) -> DataFrame:
 
 def with_life(rows: DataFrame, registry: Registry) -> DataFrame:
     """Rows with the number of their partition's lives before; of a deletion the next one."""
-    ends = registry.states.where("gone").select(*PARTITION, "seq", sql.lit(1).alias("ended"))
+    ends = registry.states.where("gone AND is_request").select(
+        *PARTITION, "seq", sql.lit(1).alias("ended")
+    )
     order = (
         Window.partitionBy(*PARTITION)
         .orderBy("seq")

@@ -35,13 +35,14 @@ CLUSTERS = _schema(
     cluster=StringType(),
     allows_unclean=BooleanType(),
     replicates=BooleanType(),
+    knows_isrs=BooleanType(),
     is_alone=BooleanType(),
     replicates_alone=BooleanType(),
     quiet_us=LongType(),
     calm_us=LongType(),
 )
-"""A row a cluster with a controller; `is_alone` if no other cluster of the run has one,
-`replicates_alone` if no other one replicates."""
+"""A row a cluster with a controller; `knows_isrs` if *ISRs are known* is judged, `is_alone` if no
+other cluster of the run has one, `replicates_alone` if no other one replicates."""
 
 PROCESSES = _schema(
     run=StringType(),
@@ -105,6 +106,7 @@ def _clusters(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
     yield (
         cluster.controller.allows_unclean,
         replicates,
+        cluster.replication is not None and cluster.replication.isr_in_metadata,
         sum(one.controller is not None for one in plan.clusters) == 1,
         replicates and sum(one.replication is not None for one in plan.clusters) == 1,
         QUIET_TICKS * cluster.zookeeper.tick_us,

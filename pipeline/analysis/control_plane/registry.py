@@ -98,14 +98,15 @@ def part_of(pattern: str, group: int = 1) -> Column:
 def _states(written: DataFrame) -> DataFrame:
     """States that can be read, and deletions of states, each with the state before.
 
-    A write that cannot be read changes nothing here.
+    A write that cannot be read changes nothing here. `last` is the state before, also if that has
+    ended with a session (`is_request` is false in the row of its end).
     """
     isr = sql.from_json(sql.get_json_object("data", "$.isr"), "array<int>")
     named = (
-        applied(written)
-        .where(sql.col("path").rlike(STATE))
+        written.where(sql.col("path").rlike(STATE))
         .withColumns(
             {
+                "is_request": sql.col("kind") == EventKind.APPLIED,
                 "topic": part_of(STATE, 1),
                 "partition": part_of(STATE, 2),
                 "gone": sql.col("what") == "deleted",
@@ -122,12 +123,20 @@ def _states(written: DataFrame) -> DataFrame:
     )
     state = sql.when(~sql.col("gone"), sql.struct("leader", "leader_epoch", "signed", "isr"))
     order = Window.partitionBy(*PARTITION).orderBy("seq", "at")
+    earlier = order.rowsBetween(Window.unboundedPreceding, -1)
+    requested = sql.when(sql.col("is_request"), sql.struct("state"))
     return (
         named.withColumns({"state": state, "seq": sql.col("seq").cast("long")})
-        .withColumn("before", sql.lag("state").over(order))
+        .withColumns(
+            {
+                "before": sql.lag("state").over(order),
+                "last": sql.last(requested, ignorenulls=True).over(earlier)["state"],
+            }
+        )
         .select(
             *PARTITION,
-            *("seq", "at", "t_us", "by", "broker_id", "is_by_hand", "gone", "state", "before"),
+            *("seq", "at", "t_us", "by", "broker_id", "is_by_hand", "is_request"),
+            *("gone", "state", "before", "last"),
         )
     )
 

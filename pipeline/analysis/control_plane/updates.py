@@ -15,6 +15,7 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import (
     CLUSTER,
+    SETTINGS,
     STATE,
     TOPIC,
     Registry,
@@ -58,7 +59,10 @@ def _written_over(written: DataFrame) -> DataFrame:
     order = Window.partitionBy(*CLUSTER, "path").orderBy("seq", "at")
     path = sql.col("path")
     shared = written.where(
-        path.isin(*sorted(WRITTEN_BY_MANY)) | path.rlike(STATE) | path.rlike(TOPIC)
+        path.isin(*sorted(WRITTEN_BY_MANY))
+        | path.rlike(STATE)
+        | path.rlike(TOPIC)
+        | path.rlike(SETTINGS)
     ).withColumns(
         {
             "seq": sql.col("seq").cast("long"),

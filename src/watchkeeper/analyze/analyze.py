@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.analyze.runs import RUN, Gathered, gathered
+from watchkeeper.api.folder import PROFILE
 from watchkeeper.api.profile import digest_of
 from watchkeeper.api.simulate import latencies_of
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
-from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.progress import ProgressLine, timed
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.pipeline.analysis.inevitability import Inevitable, inevitable
 from watchkeeper.pipeline.analysis.run import Analysed, analyse
@@ -22,7 +24,6 @@ from watchkeeper.pipeline.sweeps.grid import Cell
 from watchkeeper.pipeline.sweeps.runner_choice import cores
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper.java import find_java
-from watchkeeper.run.folder import PROFILE
 from watchkeeper.run.run import read_profile
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 
@@ -42,6 +43,14 @@ class Request:
     inevitable: str | None = None
     """The failing run whose point of no return is searched."""
     branches: int = 100
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the analysis; where Spark runs is left out."""
+        words = ["watchkeeper", "analyze", *map(str, self.places), "--out", str(self.out)]
+        words += ["--inevitable", self.inevitable] if self.inevitable else []
+        words += ["--branches", str(self.branches)] if self.inevitable else []
+        return shlex.join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,10 @@ def analyze(request: Request, finish: Callable[[Done, Path], None]) -> Done:
     Raises Stop, with a sentence, for everything that the user has to mend.
     """
     INTERRUPTS.raise_from_now_on()
-    given = gathered(request.places)
+    try:
+        given = gathered(request.places)
+    except PipelineProblem as problem:
+        raise Stop(USAGE, str(problem)) from None
     wanted = request.inevitable
     failing = None if wanted is None else failing_run(given.runs, wanted)
     cell = None if failing is None else cell_of(failing)
@@ -141,12 +153,14 @@ def _analyzed(
         )
         line.say("starting Spark")
         with session(wanted) as spark:
-            found = analyse(spark, given.runs, given.signatures, given.sweeps, home, line.say)
+            with timed("second judgement, measures and coverage"):
+                found = analyse(spark, given.runs, given.signatures, given.sweeps, home, line.say)
             turned = None
             if failing is not None and cell is not None:
-                turned = inevitable(
-                    spark, wanted, home, failing, cell, request.branches, line.say
-                )
+                with timed("branches"):
+                    turned = inevitable(
+                        spark, wanted, home, failing, cell, request.branches, line.say
+                    )
         done = Done(request, given, found, turned)
         finish(done, home)
     return done

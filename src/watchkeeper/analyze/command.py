@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from watchkeeper.console import options
+from watchkeeper.console import completion, options
 from watchkeeper.console.exit import print_json
 from watchkeeper.console.extras import check_installed
 from watchkeeper.console.options import example
@@ -19,7 +19,13 @@ from watchkeeper.console.options import example
         "watchkeeper analyze swept --inevitable consumer-crash-documented-sim-3",
     )
 )
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    shell_complete=completion.runs,
+)
 @click.option(
     "--out",
     default="analysis",
@@ -42,6 +48,7 @@ from watchkeeper.console.options import example
     type=options.MANY,
     help="Branches from each event.",
 )
+@options.talking
 @options.as_json
 def analyze(
     runs: tuple[Path, ...],

@@ -45,6 +45,7 @@ def to_json(done: Done) -> dict[str, Any]:
         "measures": found.measured,
         "coverage": found.coverage,
         "inevitable": None if done.inevitable is None else _inevitable(done.inevitable),
+        "command": done.request.command,
     }
 
 
@@ -108,7 +109,8 @@ def report(done: Done, to: Console) -> None:
     _coverage(done, to)
     if done.inevitable is not None:
         _curve(done.inevitable, to)
-    to.print(Text.assemble((f"{'files':9}", "dim"), str(done.request.out)), soft_wrap=True)
+    _line(to, "reproduce", done.request.command)
+    _line(to, "files", str(done.request.out))
 
 
 def _headline(done: Done, to: Console) -> None:
@@ -165,7 +167,7 @@ def _failures(done: Done, to: Console) -> None:
 
 
 def _line(to: Console, what: str, recorded: str) -> None:
-    to.print(Text.assemble((f"{what:9}", "dim"), recorded), soft_wrap=True)
+    to.print(Text.assemble((f"{what:10}", "dim"), recorded), soft_wrap=True)
 
 
 def _coverage(done: Done, to: Console) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from watchkeeper.api.folder import PROFILE, SCENARIO, TRACE, VERDICT
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.trace.trace import Header
@@ -15,7 +16,6 @@ from watchkeeper.pipeline.analysis.facts.events import read_header
 from watchkeeper.pipeline.analysis.runs import RecordedVerdict, Run
 from watchkeeper.pipeline.sweeps.store import MANIFEST, RUNS, TRACES, Store
 from watchkeeper.pipeline.sweeps.summary import rows_of
-from watchkeeper.run.folder import PROFILE, SCENARIO, TRACE, VERDICT
 from watchkeeper.scenarios import ScenarioError, from_text, load, shipped
 from watchkeeper.sweep.report import SUMMARY
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict, dataclass, field
 from io import StringIO
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as PrintedTable
 from rich.text import Text
 
 from watchkeeper.api.profile import NamedProfile
@@ -24,6 +26,7 @@ from watchkeeper.api.tables import (
     show_table,
     verdict_text,
 )
+from watchkeeper.console.exit import Stop
 from watchkeeper.model.audit.retry_budget import PatienceWarning, warnings_of
 from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.judgement.signature import signatures_of
@@ -48,6 +51,9 @@ from watchkeeper.reports.why.chain import Chain, chains
 from watchkeeper.scenarios import Scenario
 from watchkeeper.scenarios.schema.schema import Expectation, ViolatedModel
 from watchkeeper.scenarios.text.units import duration_text
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 MOST_CHANGES = 12
 """Rows of the table of members that joined and left."""
@@ -159,12 +165,14 @@ class Result:
             where = "" if world == "sim" else f" --world {world}"
             what = f"{shlex.quote(source)} --variant {variant}{where}"
             more = [f"--profile {shlex.quote(self.profile.source)}"] if self.profile else []
+            more += ["--check-determinism"] if self.is_repeated else []
             command = f"watchkeeper run {what} --seed {self.seed}"
             return " ".join([command, *more, *self.options])
         what = repr(source) if source else f"<the fields of {self.scenario.name!r}>"
         own = ", consumer=..." if self.plan.has_own_program else ""
         took = f", profile={self.profile.source!r}" if self.profile else ""
-        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own}{took})"
+        twice = ", check_determinism=True" if self.is_repeated else ""
+        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own}{took}{twice})"
 
     def check(self) -> None:
         """Raise AssertionError, with the report, unless the run is as expected.
@@ -174,6 +182,41 @@ class Result:
         """
         if self.exit_code != 0:
             raise AssertionError(str(self))
+
+    def write(self, place: str | PathLike[str], *, pictures: bool = True) -> Path:
+        """Write the files of a run into a folder, and return its first page.
+
+        They are those of `watchkeeper run`: trace, verdict, scenario, figures and pages. Without
+        `pictures` the file of the verdict is returned. Raises OSError where it cannot be written.
+        """
+        from watchkeeper.api.folder import prepare_home
+        from watchkeeper.api.run_files import fill
+
+        try:
+            ran = fill(prepare_home(Path(place)), self, pictures=pictures)
+        except Stop as stop:  # its sentence is for a command line, where it ends a command
+            raise OSError(str(stop)) from None
+        return Path(next((file for file in ran.files if file.endswith(".html")), ran.files[0]))
+
+    def to_frame(self, what: str = "events") -> Table:
+        """Return a table of Arrow: a row for each of the `events`, or of the `properties`.
+
+        `.to_pandas()` makes a frame of pandas; polars and DuckDB take it as it is. Raises
+        MissingExtra without pyarrow, which the extra `arrow` installs, and ValueError for
+        another word.
+        """
+        from watchkeeper.api.arrow import events_table, properties_table
+
+        tables = {"events": events_table, "properties": properties_table}
+        if what not in tables:
+            raise ValueError(f"to_frame({what!r}): expected 'events' or 'properties'")
+        return tables[what](self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict, what happened, and what needs a look."""
+        from watchkeeper.api.notebook import result_html
+
+        return result_html(self)
 
     def __repr__(self) -> str:
         violated = f" {', '.join(self.violated)}" if self.violated else ""
@@ -387,7 +430,7 @@ def _headline(result: Result) -> Text:
     return line
 
 
-def _figures_table(figures: list[tuple[str, str]]) -> Table:
+def _figures_table(figures: list[tuple[str, str]]) -> PrintedTable:
     """Return the figures about messages."""
     table = plain_table("messages", "seen")
     table.columns[0].no_wrap = True
@@ -396,7 +439,7 @@ def _figures_table(figures: list[tuple[str, str]]) -> Table:
     return table
 
 
-def _fault_table(effects: tuple[FaultEffect, ...]) -> Table:
+def _fault_table(effects: tuple[FaultEffect, ...]) -> PrintedTable:
     table = plain_table("timeline", "at", "effect")
     for effect in effects:
         at = "never" if effect.at_us is None else f"{effect.at_us / 1e6:.3f} s"
@@ -409,7 +452,7 @@ def _fault_table(effects: tuple[FaultEffect, ...]) -> Table:
     return table
 
 
-def _change_table(members: list[ChangeSeen]) -> Table:
+def _change_table(members: list[ChangeSeen]) -> PrintedTable:
     table = plain_table("change", "group", "at", "time to rest", "trigger skew")
     table.columns[0].max_width = 60
     if len(members) > MOST_CHANGES:

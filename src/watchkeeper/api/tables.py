@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from io import StringIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from watchkeeper.console.progress import is_quiet
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Finding, Verdict, verdict_word
 
 STYLES = {Verdict.HOLDS: "green", Verdict.VIOLATED: "bold red", Verdict.UNKNOWN: "yellow"}
@@ -19,11 +22,37 @@ NARROW = 60
 
 
 def console(*, width: int | None = None) -> Console:
-    """Return a console on standard output: as wide as the terminal, or wide enough for a file."""
+    """Return a console on standard output: as wide as the terminal, or wide enough for a file.
+
+    With `--quiet` it prints the first line of what is printed on it.
+    """
+    if is_quiet():
+        return plain_console(width=width or PLAIN_WIDTH, file=_FirstLine(sys.stdout))
     made = plain_console(width=width)
     if width is None and not made.is_terminal:
         return plain_console(width=PLAIN_WIDTH)
     return made
+
+
+class _FirstLine(StringIO):
+    """A file that passes on what is written up to the end of the first line."""
+
+    def __init__(self, file: TextIO) -> None:
+        super().__init__()
+        self._file = file
+        self._is_over = False
+
+    def isatty(self) -> bool:
+        """Return whether the line is printed on a terminal."""
+        return self._file.isatty()
+
+    def write(self, text: str) -> int:
+        """Pass on the text, unless a line is over already."""
+        if not self._is_over:
+            line, end, _ = text.partition("\n")
+            self._file.write(f"{line}{end}")
+            self._is_over = bool(end)
+        return len(text)
 
 
 def plain_console(**settings: Any) -> Console:

@@ -28,6 +28,7 @@ from watchkeeper.check.check import (
 )
 from watchkeeper.checker.search.search import DEFAULT_OPTIONS, Progress, SearchOptions
 from watchkeeper.console.exit import HOLDS
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.audit.retry_budget import warnings_of
 from watchkeeper.model.plan.bounds import Begin, Bounds, of_timeline, variants_in
 from watchkeeper.model.plan.plan import GroupPlan, Plan
@@ -164,6 +165,8 @@ class Battery:
     seconds: float
     left_out: int = 0
     """How many searches did not begin because another one found a violation."""
+    is_interrupted: bool = False
+    """Whether an interrupt ended it; searches that did not begin are unknown."""
     options: SearchOptions = DEFAULT_OPTIONS
     """The options of each cell."""
 
@@ -308,6 +311,9 @@ def explore_battery(
     for at, cell in enumerate(cells):
         if done and done[-1].verdict is Verdict.VIOLATED and not options.finds_all:
             break
+        if INTERRUPTS.came:
+            done.append(Searched(cell, None))
+            continue
         share_s = clock.share_s(len(cells) - at)
         done.append(search_cell(scenario, cell, options, within_s=share_s, tell=tell))
     return Battery(
@@ -319,6 +325,7 @@ def explore_battery(
         (*remarks, *failed_in_words(_failed_turns(done))),
         clock.passed_s,
         len(cells) - len(done),
+        INTERRUPTS.came,
         options,
     )
 

@@ -116,6 +116,11 @@ def searches_in_words(battery: Battery) -> str:
         )
     if battery.complete == number:
         return f"{counted(number, 'search', 'searches')}, each complete"
+    if battery.is_interrupted:
+        return (
+            f"{battery.complete} of {counted(number, 'search', 'searches')} complete; it was "
+            "interrupted, and nothing is known of what the others have not seen"
+        )
     return (
         f"{battery.complete} of {counted(number, 'search', 'searches')} complete; the others "
         "have more states than they show, and a larger --budget searches more of them"

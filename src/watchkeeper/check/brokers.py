@@ -10,22 +10,26 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
 from watchkeeper.check.folder import PAGE
+from watchkeeper.check.limits import limit_words
 from watchkeeper.check.report import labelled_line, print_counterexample, print_files
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, search
-from watchkeeper.checker.search.search import Progress
-from watchkeeper.checker.user_model.explore import ExploreResult
+from watchkeeper.checker.search.search import Limits, Progress
+from watchkeeper.checker.user_model.explore import MOST_STATES, ExploreResult
+from watchkeeper.console.progress import timed
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.counterexample.counterexample import Counterexample
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.reports.counterexample.html import write_counterexample_html
-from watchkeeper.run import folder
 
 PROPERTY_NAMES = {name: name.replace(" ", "-") for name in (*ALWAYS, *AT_REST)}
 """Property -> its word on the command line."""
 DEFAULT_BROKERS = 2
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Searched:
     properties: tuple[str, ...]
     brokers: int
     found: ExploreResult
+    limits: Limits
 
     @property
     def counterexample(self) -> Counterexample | None:
@@ -75,7 +80,7 @@ class Searched:
             words += ["--property", PROPERTY_NAMES[name]]
         if self.brokers != DEFAULT_BROKERS:
             words += ["--brokers", str(self.brokers)]
-        return " ".join(words)
+        return " ".join([*words, *limit_words(self.limits)])
 
     @property
     def _chosen(self) -> tuple[str, ...]:
@@ -98,20 +103,22 @@ def explore_brokers(
     properties: tuple[str, ...],
     brokers: int,
     *,
+    limits: Limits = NO_LIMITS,
     tell: Callable[[Progress], None] | None = None,
-    **limits: Any,
 ) -> Searched:
     """Search the brokers of a variant for the nearest violation of these properties."""
-    found = search(
-        CONTROLLERS[variant],
-        dict.fromkeys(faults, 1),
-        tuple(name for name in properties if name in AT_REST),
-        always=tuple(name for name in properties if name in ALWAYS),
-        brokers=brokers,
-        tell=tell,
-        **limits,
-    )
-    return Searched(variant, faults, properties, brokers, found)
+    with INTERRUPTS.noted(), timed("search"):
+        found = search(
+            CONTROLLERS[variant],
+            dict.fromkeys(faults, 1),
+            tuple(name for name in properties if name in AT_REST),
+            always=tuple(name for name in properties if name in ALWAYS),
+            brokers=brokers,
+            tell=tell,
+            max_states=MOST_STATES if limits.states is None else limits.states,
+            max_seconds=limits.seconds,
+        )
+    return Searched(variant, faults, properties, brokers, found, limits)
 
 
 def write(searched: Searched, out: Path) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from watchkeeper.check.limits import limit_words, with_memory
 from watchkeeper.checker.cluster import control_plane
 from watchkeeper.checker.cluster.cluster import ClusterSystem, commits_by_hand
 from watchkeeper.checker.cluster.initial import CannotExplore, NeverSettles
@@ -24,6 +25,8 @@ from watchkeeper.checker.search.search import (
     Tell,
 )
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.console.progress import timed
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.audit.retry_budget import warnings_of
 from watchkeeper.model.counterexample.counterexample import Counterexample
 from watchkeeper.model.judgement.expectations import Expected
@@ -128,20 +131,15 @@ class Explored:
 def command_of(
     scenario: Scenario, plan: Plan, options: SearchOptions, *, budget_s: float | None = None
 ) -> str:
-    """Return the command that searches a scenario with these options.
-
-    The limit of memory is left out, since it has a value on each machine.
-    """
-    states, seconds = options.limits.states, options.limits.seconds
-    words = [
-        f"watchkeeper explore {scenario.source or scenario.name} --variant {plan.variant}",
-        *([f"--budget {budget_s:g}s"] if budget_s is not None else []),
-        *(["--all"] if options.finds_all else []),
-        *([f"--max-states {states}"] if states is not None else []),
-        *([f"--max-seconds {seconds:g}"] if seconds is not None else []),
-        *([] if options.reduces else ["--no-reduce"]),
-    ]
-    return " ".join(words)
+    """Return the command that searches a scenario with these options."""
+    words = ["watchkeeper", "explore", scenario.source or scenario.name]
+    words += ["--variant", plan.variant]
+    words += ["--budget", f"{budget_s:g}s"] if budget_s is not None else []
+    words += ["--all"] if options.finds_all else []
+    words += limit_words(options.limits)
+    words += [] if options.reduces else ["--no-reduce"]
+    words += [] if options.jobs == 1 else ["--jobs", str(options.jobs)]
+    return shlex.join(words)
 
 
 def exit_code_of(verdict: Verdict) -> int:
@@ -216,21 +214,25 @@ def _explored(
     tell: Tell | None,
 ) -> Explored:
     system = ClusterSystem(plan, bounds, folds=options.reduces)
+    options = replace(options, limits=with_memory(options.limits))
     search = Search(system, options, tell=tell)
-    searched = search.run()
-    live = judge(search) if searched.is_complete else None
+    with INTERRUPTS.noted(), timed("search"):
+        searched = search.run()
+    with timed("judgement of progress"):
+        live = judge(search) if searched.is_complete else None
     stuck = violation_of(live)
     found = [*searched.violations, *([stuck] if stuck is not None else [])]
     about = _about(live) if live is not None else []
     failed = system.failed_turns(search.rows)
-    counterexamples = [
-        counterexample_of(system, search, violation, live)
-        for violation in sorted(found, key=lambda violation: violation.state)
-    ]
-    if counterexamples and options.reduces:
-        counterexamples[0] = _shorter(
-            plan, bounds, counterexamples[0], _left(options.limits, searched.progress)
-        )
+    with timed("counterexamples"):
+        counterexamples = [
+            counterexample_of(system, search, violation, live)
+            for violation in sorted(found, key=lambda violation: violation.state)
+        ]
+        if counterexamples and options.reduces and not INTERRUPTS.came:
+            counterexamples[0] = _shorter(
+                plan, bounds, counterexamples[0], _left(options.limits, searched.progress)
+            )
     return Explored(
         scenario,
         plan,
@@ -320,22 +322,6 @@ def _shorter(
         return counterexample
     other = counterexample_of(system, search, found)
     return other if len(other.steps) < len(counterexample.steps) else counterexample
-
-
-def limits(states: int | None, seconds: float | None, gib: float | None) -> Limits:
-    """When a search gives up; by default before it takes the memory that others need."""
-    held = int(gib * 2**30) if gib is not None else _free_memory() * 3 // 4
-    return Limits(states, seconds, held)
-
-
-def _free_memory() -> int:
-    """The memory that is free; where the machine does not say, four gigabytes."""
-    try:
-        with Path("/proc/meminfo").open() as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 4 * 2**30
 
 
 def bounds_of(scenario: Scenario, plan: Plan) -> tuple[Bounds, list[str]]:

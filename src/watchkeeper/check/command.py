@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from watchkeeper.console import options
+from watchkeeper.console import completion, options
+from watchkeeper.console.defaults import is_default
 from watchkeeper.console.exit import HOLDS, USAGE, VIOLATED, Stop, print_json
 from watchkeeper.console.options import example
 from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTS
 
 if TYPE_CHECKING:
     from watchkeeper.checker.search.search import Progress, SearchOptions
@@ -27,7 +29,7 @@ BUDGET_S = 300.0
         "watchkeeper explore consumer-crash --all --budget 10m",
     )
 )
-@click.argument("scenario")
+@options.scenario
 @options.variant
 @click.option(
     "--all", "finds_all", is_flag=True, help="Find the nearest violation of each property."
@@ -51,6 +53,7 @@ BUDGET_S = 300.0
     help="With 2, one core expands states while another looks up new ones.",
 )
 @options.out
+@options.talking
 @options.as_json
 def explore(
     scenario: str,
@@ -76,7 +79,7 @@ def explore(
     Exit codes: 0 holds within the bounds, but for a known limit of the scenario; 1 violated;
     2 a limit was reached, or the search was interrupted; 4 usage or environment.
     """
-    from watchkeeper.check.check import limits
+    from watchkeeper.check.limits import limits
     from watchkeeper.checker.search.search import SearchOptions
     from watchkeeper.run.run import planned
 
@@ -86,7 +89,7 @@ def explore(
     if named.bounds() is None:
         budget_s = BUDGET_S if budget is None else budget
         return _search_battery(named, variant, budget_s, searching, out, as_json=as_json)
-    if budget is not None:
+    if budget is not None and not is_default("budget"):
         raise Stop(
             USAGE,
             f"{scenario} has `bounds:` of its own, so it is one search: --budget is the time for "
@@ -142,24 +145,28 @@ def _search_battery(
 
 
 class Teller(ProgressLine):
-    """The progress of a search on a terminal, once a second."""
+    """The progress of a search on a terminal, once a second; an interrupt ends the search."""
 
     def __init__(self) -> None:
         super().__init__(after_s=EVERY_S, every_s=EVERY_S)
 
     def tell_of_cell(self, cell: str, progress: Progress) -> None:
         """Show the progress of one search of a battery."""
-        if self.is_due:
-            from watchkeeper.check.report import progress_line
-
-            self.say(f"{cell}: {progress_line(progress)}")
+        self._tell(f"{cell}: ", progress)
 
     def tell(self, progress: Progress) -> None:
         """Show the progress unless the last line is recent."""
+        self._tell("", progress)
+
+    def _tell(self, what: str, progress: Progress) -> None:
+        if INTERRUPTS.came:
+            from watchkeeper.checker.search.search import SearchEnded
+
+            raise SearchEnded("it was interrupted")
         if self.is_due:
             from watchkeeper.check.report import progress_line
 
-            self.say(progress_line(progress))
+            self.say(f"{what}{progress_line(progress)}")
 
 
 @click.command(
@@ -168,7 +175,7 @@ class Teller(ProgressLine):
         "watchkeeper replay counterexample.yaml --world live",
     )
 )
-@click.argument("counterexample")
+@click.argument("counterexample", shell_complete=completion.runs)
 @click.option(
     "--world",
     default="sim",
@@ -207,7 +214,7 @@ def replay(
 
 
 @click.command(epilog=example("watchkeeper conform consumer-crash --schedules 20 --seed 1"))
-@click.argument("scenario")
+@options.scenario
 @options.variant
 @click.option(
     "--schedules",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,13 +22,19 @@ BROKER_FAULTS = (
 )
 BROKER_PROPERTIES = ("leader-in-sync", "acting-controller", "live-leaders", "known-state")
 
-variant_option = click.option(
-    "--variant",
-    type=click.Choice(["kafka_08", "hardened"]),
-    default="kafka_08",
-    show_default=True,
-    help="The version of the brokers.",
-)
+REPLICA_VARIANTS = ("kafka_08", "hardened")
+BROKER_VARIANTS = ("documented", *REPLICA_VARIANTS)
+
+
+def variant_option(names: Sequence[str]) -> Callable[[Any], Any]:
+    """Return the option that chooses one of these versions of the brokers."""
+    return click.option(
+        "--variant",
+        type=click.Choice(names),
+        default="kafka_08",
+        show_default=True,
+        help="The version of the brokers.",
+    )
 
 
 @click.command(
@@ -37,7 +45,7 @@ variant_option = click.option(
         "watchkeeper explore-replicas --variant hardened --fault crash --fault reply",
     ),
 )
-@variant_option
+@variant_option(REPLICA_VARIANTS)
 @click.option(
     "--rule",
     type=click.Choice(RULES),
@@ -90,6 +98,7 @@ variant_option = click.option(
 @options.max_seconds
 @options.max_memory
 @options.out
+@options.talking
 @options.as_json
 def explore_replicas(
     variant: str,
@@ -117,7 +126,7 @@ def explore_replicas(
     interrupted; 4 usage or environment.
     """
     from watchkeeper.check import replicas as replicas_search
-    from watchkeeper.check.check import limits
+    from watchkeeper.check.limits import limits
     from watchkeeper.checker.replication.partition import Bounds
 
     with Teller() as teller:
@@ -147,7 +156,7 @@ def explore_replicas(
         "watchkeeper explore-brokers --fault crash --property live-leaders",
     ),
 )
-@variant_option
+@variant_option(BROKER_VARIANTS)
 @click.option(
     "--fault",
     "faults",
@@ -172,6 +181,7 @@ def explore_replicas(
 @options.max_states
 @options.max_seconds
 @options.out
+@options.talking
 @options.as_json
 def explore_brokers(
     variant: str,
@@ -193,17 +203,16 @@ def explore_brokers(
     interrupted; 4 usage or environment.
     """
     from watchkeeper.check import brokers as brokers_search
+    from watchkeeper.check.limits import limits
 
-    limits = {} if max_states is None else {"max_states": max_states}
     with Teller() as teller:
         searched = brokers_search.explore_brokers(
             variant,
             tuple(fault.replace("-", "_") for fault in sorted(set(faults))),
             brokers_search.properties_of(properties),
             brokers,
+            limits=limits(max_states, max_seconds, None),
             tell=teller.tell,
-            max_seconds=max_seconds,
-            **limits,
         )
     files = brokers_search.write(searched, out)
     if as_json:

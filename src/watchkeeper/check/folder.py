@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
+from watchkeeper.api import folder
 from watchkeeper.check import check
 from watchkeeper.check.battery import Battery, to_json
 from watchkeeper.check.check import Explored
 from watchkeeper.model.counterexample.counterexample import Counterexample, ScheduledStep
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.run import folder
 
 SCHEDULE = "counterexample.yaml"
 TEST = "test_counterexample.py"

@@ -10,20 +10,23 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
+from watchkeeper.check.limits import limit_words, with_memory
 from watchkeeper.check.report import labelled_line, print_files
 from watchkeeper.checker.replication.counterexample import counterexample_of
 from watchkeeper.checker.replication.partition import Bounds, Fault
 from watchkeeper.checker.replication.search import PROPERTIES, Result, search
 from watchkeeper.checker.search.search import Limits, Progress
+from watchkeeper.console.progress import timed
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.counterexample.replicas import ReplicasCounterexample
 from watchkeeper.model.properties.verdicts import Verdict, counted
 from watchkeeper.model.replication.truncation import RULES
 from watchkeeper.model.replication.variants import REPLICATIONS, ReplicationVariant
 from watchkeeper.reports.replicas.html import NAME as PAGE
 from watchkeeper.reports.replicas.html import write_replicas_html
-from watchkeeper.run import folder
 
 FAULTS = {fault.name.lower().replace("_", "-"): fault for fault in Fault}
 """The word of the command line -> the fault."""
@@ -48,6 +51,7 @@ class Searched:
     faults: tuple[str, ...]
     result: Result
     counterexample: ReplicasCounterexample | None
+    limits: Limits
 
     @property
     def verdict(self) -> Verdict:
@@ -87,7 +91,7 @@ class Searched:
             words += ["--property", PROPERTY_NAMES[self.violates]]
         for word, value in self._sizes:
             words += [f"--{word}", str(value)]
-        return " ".join(words)
+        return " ".join([*words, *limit_words(self.limits)])
 
     @property
     def _sizes(self) -> list[tuple[str, int]]:
@@ -115,12 +119,17 @@ def explore_replicas(
 ) -> Searched:
     """Search the replicas of a variant for the nearest violation of a property."""
     within = bounds._replace(faults=frozenset(FAULTS[fault] for fault in faults))
-    result = search(
-        variant_of(variant, rule), within, properties=(violates,), limits=limits, tell=tell
-    )
+    with INTERRUPTS.noted(), timed("search"):
+        result = search(
+            variant_of(variant, rule),
+            within,
+            properties=(violates,),
+            limits=with_memory(limits),
+            tell=tell,
+        )
     is_found = violates in result.paths
     found = counterexample_of(result, violates) if is_found else None
-    return Searched(variant, rule, violates, faults, result, found)
+    return Searched(variant, rule, violates, faults, result, found, limits)
 
 
 # --- what it leaves --------------------------------------------------------------------

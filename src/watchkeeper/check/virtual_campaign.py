@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from watchkeeper.console.exit import (
     Stop,
     print_json,
 )
-from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.progress import ProgressLine, is_quiet, timed
+from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.session import Wanted
@@ -69,11 +71,16 @@ class Told:
     failure: Outcome | None
     folder: Path | None
     text: str
+    command: str
+    """The command that runs the same seeds again."""
     is_deterministic: bool = True
+    is_interrupted: bool = False
 
     @property
     def code(self) -> int:
         """The exit code."""
+        if self.failure is None and self.is_interrupted:
+            return UNKNOWN
         if not self.is_deterministic:
             return NOT_DETERMINISTIC
         if self.failure is not None:
@@ -89,14 +96,14 @@ def run(target: str | None, wish: Wish, *, as_json: bool) -> int:
     file, _, name = target.partition("::")
     try:
         tests = [name] if name else _tests_of(Path(file))
-        told = [_run_test(Path(file), test, wish) for test in tests]
-    except VirtualTimeError as error:
+        told = list(_run_tests(Path(file), tests, wish))
+    except (VirtualTimeError, PipelineProblem) as error:
         raise Stop(USAGE, str(error)) from None
     if as_json:
         print_json([_json_of(each) for each in told])
     else:
         for each in told:
-            print(each.text)
+            print(each.text.partition("\n")[0] if is_quiet() else each.text)
     return max(each.code for each in told)
 
 
@@ -129,6 +136,15 @@ def _tests_of(file: Path) -> list[str]:
     return found
 
 
+def _run_tests(file: Path, names: Sequence[str], wish: Wish) -> Iterator[Told]:
+    """Run each test, up to the one in which an interrupt comes."""
+    for name in names:
+        with timed(f"runs of {name}"):
+            yield _run_test(file, name, wish)
+        if INTERRUPTS.came:
+            return
+
+
 def _run_test(file: Path, name: str, wish: Wish) -> Told:
     case = find_case(file, name)
     decorated: Any = load_module(file)
@@ -136,15 +152,16 @@ def _run_test(file: Path, name: str, wish: Wish) -> Told:
         decorated = getattr(decorated, part)
     _, choice, default_seeds = getattr(decorated, CAMPAIGN)
     policy = parse_policy(wish.policy) if wish.policy else choice
+    command = command_of(file, name, wish)
     if policy.kind is PolicyKind.DELAY:
-        return _run_delays(case, policy, wish)
+        return _run_delays(case, policy, wish, command)
     seeds = _seeds(wish.seeds) if wish.seeds else default_seeds
     campaign = Campaign(case, policy)
     briefs, failing = [], None
     baseline = campaign.measure()
     if baseline.verdict is Verdict.VIOLATED:
-        return _told(case, (), baseline, wish)
-    with ProgressLine() as progress:
+        return _told(case, (), baseline, wish, command)
+    with ProgressLine() as progress, INTERRUPTS.noted():
         for brief in _briefs(file, name, campaign, seeds, wish):
             briefs.append(brief)
             progress.say(f"{case.name}: {len(briefs):,} of {len(seeds):,} seeds")
@@ -155,10 +172,23 @@ def _run_test(file: Path, name: str, wish: Wish) -> Told:
             if wish.checks_determinism:
                 again = campaign.run(brief.seed)
                 if again.fingerprint != brief.fingerprint:
-                    text = _difference(campaign, brief.seed)
-                    return Told(case.name, tuple(briefs), None, None, text, False)
+                    text = f"{_difference(campaign, brief.seed)}\n  again: {command}"
+                    return Told(case.name, tuple(briefs), None, None, text, command, False)
+            if INTERRUPTS.came:
+                break
     outcome = None if failing is None else campaign.run(failing.seed)
-    return _told(case, tuple(briefs), outcome, wish)
+    left = len(seeds) - len(briefs) if INTERRUPTS.came else 0
+    return _told(case, tuple(briefs), outcome, wish, command, left)
+
+
+def command_of(file: Path, test: str, wish: Wish) -> str:
+    """Return the command that runs the same seeds again; on how many processes is left out."""
+    words = ["watchkeeper", "virtual", f"{file}::{test}"]
+    words += ["--seeds", wish.seeds] if wish.seeds else []
+    words += ["--policy", wish.policy] if wish.policy else []
+    words += ["--keep-going"] if wish.keeps_going else []
+    words += ["--check-determinism"] if wish.checks_determinism else []
+    return shlex.join(words)
 
 
 def _briefs(
@@ -199,20 +229,21 @@ def _runner(wish: Wish) -> Runner | None:
     )
 
 
-def _run_delays(case: Case, policy: PolicyChoice, wish: Wish) -> Told:
+def _run_delays(case: Case, policy: PolicyChoice, wish: Wish, command: str) -> Told:
     """Run every schedule within a number of delays, without faults."""
     search = DelayBounded(policy.number)
     failing = None
-    with ProgressLine() as progress:
+    with ProgressLine() as progress, INTERRUPTS.noted():
         while search.runs < MOST_DELAY_RUNS and (recorded := search.next()) is not None:
             outcome = run_once(case, recorded, policy.name, seed=0)
             search.finished()
             progress.say(f"{case.name}: {search.runs:,} schedules")
             if outcome.verdict is Verdict.VIOLATED:
                 failing = outcome
+            if failing is not None or INTERRUPTS.came:
                 break
     if failing is not None:
-        return _told(case, (), failing, wish)
+        return _told(case, (), failing, wish, command)
     what = "every schedule" if search.is_complete else "the search was cut short: each schedule"
     text = (
         f"{case.name}: {what} of {search.runs:,} with at most {_delays(policy.number)} holds; "
@@ -220,10 +251,22 @@ def _run_delays(case: Case, policy: PolicyChoice, wish: Wish) -> Told:
     )
     verdict = Verdict.HOLDS if search.is_complete else Verdict.UNKNOWN
     brief = Brief(0, verdict, (), (), "", (), ())
-    return Told(case.name, (brief,), None, None, text)
+    text += f"\n  again: {command}"
+    return Told(
+        *(case.name, (brief,), None, None, text, command),
+        is_interrupted=INTERRUPTS.came and not search.is_complete,
+    )
 
 
-def _told(case: Case, briefs: tuple[Brief, ...], failing: Outcome | None, wish: Wish) -> Told:
+def _told(
+    case: Case,
+    briefs: tuple[Brief, ...],
+    failing: Outcome | None,
+    wish: Wish,
+    command: str,
+    left: int = 0,
+) -> Told:
+    """`left` is how many seeds an interrupt has left."""
     counts = Counter(brief.verdict for brief in briefs)
     seeds = "1 seed" if len(briefs) == 1 else f"{len(briefs):,} seeds"
     head = f"{case.name}: {seeds}, " + ", ".join(
@@ -233,11 +276,16 @@ def _told(case: Case, briefs: tuple[Brief, ...], failing: Outcome | None, wish: 
         smaller = shrink(case, failing)
         folder = write_failure(smaller, case, wish.out)
         text = failure_text(smaller, case, folder)
-        return Told(case.name, briefs, smaller, folder, f"{head}\n{text}" if briefs else text)
+        text = f"{head}\n{text}" if briefs else text
+        return Told(case.name, briefs, smaller, folder, text, command)
     lines = [head, *_fault_lines(briefs)]
     if counts[Verdict.UNKNOWN]:
         lines.append(f"  unknown: {next(b.unknown[0] for b in briefs if b.unknown)}")
-    return Told(case.name, briefs, None, None, "\n".join(lines))
+    if left:
+        lines.append(f"  {INTERRUPTED}: nothing is known of the other {left:,} seeds")
+    lines.append(f"  again: {command}")
+    text = "\n".join(lines)
+    return Told(case.name, briefs, None, None, text, command, is_interrupted=left > 0)
 
 
 def _fault_lines(briefs: Sequence[Brief]) -> Iterator[str]:
@@ -289,6 +337,7 @@ def _json_of(told: Told) -> dict[str, Any]:
         "failure": None if told.failure is None else told.failure.to_json(),
         "folder": None if told.folder is None else os.fspath(told.folder),
         "deterministic": told.is_deterministic,
+        "command": told.command,
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from watchkeeper.console.options import MANY, as_json, example, out
+from watchkeeper.console.options import MANY, as_json, example, out, talking
 
 
 @click.command(
@@ -42,6 +42,7 @@ from watchkeeper.console.options import MANY, as_json, example, out
     help="Run a failing run again, from its replay.json.",
 )
 @out
+@talking
 @as_json
 def virtual(
     target: str | None,

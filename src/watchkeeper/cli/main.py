@@ -6,7 +6,9 @@ it runs. So `--help` is there at once.
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,16 +17,19 @@ from watchkeeper.analyze.command import analyze
 from watchkeeper.check.command import conform, explore, replay
 from watchkeeper.check.control_plane_command import explore_brokers, explore_replicas
 from watchkeeper.check.virtual_command import virtual
+from watchkeeper.cli.defaults_command import defaults as defaults_command
 from watchkeeper.cli.sections import SectionedGroup, usage_text
+from watchkeeper.console.defaults import defaults
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, Stop, defect, report_stop
 from watchkeeper.console.extras import MissingExtra
 from watchkeeper.console.options import example
 from watchkeeper.console.output import OutputLost, patient
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.experiment.command import experiment
 from watchkeeper.logs.activity_command import activity
 from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
-from watchkeeper.operate.command import audit, broker, calibrate, offsets
+from watchkeeper.operate.command import audit, broker, calibrate, migrate_offsets, mirror, offsets
 from watchkeeper.operate.zookeeper_command import zookeeper
 from watchkeeper.run.command import (
     compare,
@@ -41,18 +46,21 @@ from watchkeeper.run.command import (
 from watchkeeper.sweep.command import sweep
 
 PROGRAM = "watchkeeper"
+NO_DEFAULTS = {"-h", "--help", "--version"}
+"""With one of these nothing is run, so a wrong file with defaults does not matter."""
 SECTIONS = {
     "Run and check": (
         *(init, run, open_run, compare, report, export, diff),
         *(explore, explore_replicas, explore_brokers, replay, conform),
         *(virtual,),
-        *(scenarios, variants, schema),
+        *(scenarios, variants, schema, defaults_command),
+        experiment,
     ),
     "Sweep and analyse": (sweep, analyze),
     "Operate": (
-        *(audit, offsets),
+        *(audit, offsets, migrate_offsets),
         *(topics, reassign, prefer, config, controller),
-        *(zookeeper, broker, calibrate),
+        *(zookeeper, broker, mirror, calibrate),
     ),
     "Logs": (load, activity),
 }
@@ -123,7 +131,14 @@ def run_command(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     """Run one command; every error becomes a Stop, with a sentence."""
     try:
-        done: Any = app.main(arguments, prog_name=PROGRAM, standalone_mode=False)
+        held = None if NO_DEFAULTS & {*arguments} else defaults(app, Path.cwd(), os.environ)
+        done: Any = app.main(
+            arguments,
+            prog_name=PROGRAM,
+            standalone_mode=False,
+            obj=held,
+            default_map=held and held.of_commands,
+        )
     except (Stop, OutputLost):
         raise
     except click.UsageError as error:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from watchkeeper.console.defaults import source_of
+
 Sections = Mapping[str, Sequence[click.Command]]
 
 
@@ -66,6 +68,9 @@ def usage_text(error: click.UsageError, program: str) -> str:
     if isinstance(error, click.NoSuchOption):
         names = [] if error.ctx is None else option_names(error.ctx.command)
         text = f"No such option {error.option_name!r}.{did_you_mean(error.option_name, names)}"
+    if isinstance(error, click.BadParameter) and error.ctx and error.param and error.param.name:
+        source = source_of(error.ctx, error.param.name)
+        text += f" It is the default in {source}." if source else ""
     return f"{text}\nTry '{command} --help'."
 
 

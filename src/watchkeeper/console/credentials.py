@@ -1,9 +1,9 @@
-"""The credentials of a client of ZooKeeper, as the command line gives them."""
+"""The credentials of a client of ZooKeeper, as options and their defaults give them."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.console.exit import USAGE, Stop
@@ -22,13 +22,20 @@ class Credentials:
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    as_defaults: frozenset[str] = field(default=frozenset(), compare=False)
+    """Those that are defaults of the user, and stand in no command."""
 
     @property
     def options(self) -> tuple[str, ...]:
         """The options that give the same, with the secrets left out."""
-        given = {"--tls-ca": self.tls_ca, "--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
+        files = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(self, name)]
         shown = [f"--auth {entry.partition(':')[0]}:..." for entry in self.auth]
-        shown += [f"{name} {shlex.quote(file)}" for name, file in given.items() if file]
+        shown = [] if "auth" in self.as_defaults else shown
+        shown += [
+            f"--{name.replace('_', '-')} {shlex.quote(getattr(self, name))}"
+            for name in files
+            if name not in self.as_defaults
+        ]
         return tuple(shown)
 
     def access(self, hosts: str) -> Access:

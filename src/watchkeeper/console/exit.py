@@ -38,8 +38,17 @@ def print_json(value: Any) -> None:
 
 def cannot_write(place: object, error: OSError, advice: str = "") -> Stop:
     """Return the end of a command that cannot write a file or folder."""
-    text = f"{place} cannot be written: {error.strerror or error}"
+    text = f"{place} cannot be written: {reason_of(error)}"
     return Stop(USAGE, f"{text}; {advice}" if advice else text)
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a file or folder cannot be used; one that is the other kind is said to be."""
+    if isinstance(error, NotADirectoryError | FileExistsError):
+        return "a part of that path is a file, and no folder"
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder, and no file"
+    return error.strerror or str(error)
 
 
 def report_stop(stop: Stop, *, as_json: bool) -> int:

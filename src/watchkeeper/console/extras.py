@@ -13,9 +13,9 @@ from importlib.util import find_spec
 EXTRAS = {
     "kazoo": "live",
     "pyspark": "spark",
-    "pyarrow": "spark",
+    "pyarrow": "arrow",
     "greenlet": "virtual",
-    "hypothesis": "test",
+    "hypothesis": "pytest",
 }
 """Library -> the extra that installs it."""
 

@@ -2,7 +2,8 @@
 
 While modules are imported there is nothing to keep, and libraries turn an exception in the
 middle of their import into all kinds of errors: the command ends at once. Later, Ctrl-C is a
-KeyboardInterrupt; `came` is true even where a library has turned it into another error.
+KeyboardInterrupt; `came` is true even where a library has turned it into another error. Work
+that looks at `came` by itself ends in order at the first Ctrl-C, and at once at the second.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = "interrupted"
@@ -23,6 +26,7 @@ class Interrupts:
         self.came = False
         self.ends_at_once = False
         self.is_over = False
+        self._is_noted = False
 
     def listen(self) -> None:
         """Let Ctrl-C end the command at once, unless the process ignores it."""
@@ -36,6 +40,15 @@ class Interrupts:
         """Let Ctrl-C raise KeyboardInterrupt: there is something to keep now."""
         self.ends_at_once = False
 
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Let the first Ctrl-C set `came` and nothing else; the second one raises."""
+        self._is_noted = True
+        try:
+            yield
+        finally:
+            self._is_noted = False
+
     def ignore_from_now_on(self) -> None:
         """Ignore Ctrl-C: the command has ended, and only the process is left."""
         self.is_over = True
@@ -43,7 +56,9 @@ class Interrupts:
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         if self.is_over:
             return
-        self.came = True
+        is_first, self.came = not self.came, True
+        if self._is_noted and is_first:
+            return
         if self.ends_at_once:
             _leave()
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from watchkeeper.console.options import example
 
 if TYPE_CHECKING:
     from watchkeeper.logs.load import Means
-    from watchkeeper.operate.audit import Request
+    from watchkeeper.operate.audit.audit import Request
 
 
 @click.command(
@@ -124,7 +124,7 @@ def _request(
         raise Stop(USAGE, "--group and --zookeeper go together, and --set goes with them")
     if group is None or zookeeper is None:
         return None
-    from watchkeeper.operate.audit import Request
+    from watchkeeper.operate.audit.audit import Request
 
     return Request(zookeeper, group, credentials=credentials)
 

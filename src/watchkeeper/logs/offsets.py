@@ -9,7 +9,7 @@ from typing import Any
 from watchkeeper.console.exit import HOLDS, VIOLATED
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.registry.paths import partition_07
-from watchkeeper.operate.audit import Request
+from watchkeeper.operate.audit.audit import Request
 from watchkeeper.operate.offsets import committed, set_to
 from watchkeeper.pipeline.loading.commits import Held, LogKey
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from watchkeeper.console.credentials import Credentials
-from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, print_json
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, print_json, reason_of
 from watchkeeper.model.admin.plan import BadRequest, Plan, Refused
 from watchkeeper.model.audit.control_plane import ControlPlane, read_control_plane
 from watchkeeper.model.audit.snapshot import Snapshot
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.operate.audit import Request, reader
+from watchkeeper.operate.audit.audit import Request, reader
 
 if TYPE_CHECKING:
     from watchkeeper.real.client.snapshot import Reader
@@ -155,6 +155,6 @@ def read_payload(file: Path, decode: Callable[[str, bytes | None], Payload]) -> 
     try:
         return decode(str(file), file.read_bytes())
     except OSError as error:
-        raise Stop(USAGE, f"{file} cannot be read: {error.strerror or error}") from None
+        raise Stop(USAGE, f"{file} cannot be read: {reason_of(error)}") from None
     except BadPayload as error:
         raise Stop(USAGE, str(error)) from None

@@ -25,7 +25,7 @@ from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PreferredReplicaElection
 from watchkeeper.operate.admin import Target, change, doubts_of, opened, read_payload
-from watchkeeper.operate.audit_report import controller_json, controller_line
+from watchkeeper.operate.audit.report import controller_json, controller_line
 
 
 def position(given: int | None, control: ControlPlane) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TextIO
 
-from watchkeeper.console.exit import HOLDS, USAGE, Stop
+from watchkeeper.console.exit import HOLDS, USAGE, Stop, reason_of
 from watchkeeper.real.broker.settings import BrokerSettings, broker_settings
 from watchkeeper.real.broker.settings_08 import broker_settings_08
 from watchkeeper.real.embed.broker_server import InZooKeeper, run_broker
@@ -50,9 +50,11 @@ def run(
     if port is not None:
         options["port"] = port
     try:
-        settings = keys.read({**options, **dict(map(_pair, given))})
+        settings = keys.read({**options, **dict(map(pair, given))})
         why = run_broker(settings, where, say)
-    except (ValueError, OSError, EnvironmentProblem) as error:
+    except OSError as error:
+        raise Stop(USAGE, f"{error.filename or log_dir}: {reason_of(error)}") from None
+    except (ValueError, EnvironmentProblem) as error:
         raise Stop(USAGE, str(error)) from None
     if why:
         raise Stop(FAILED, why)
@@ -64,7 +66,8 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def _pair(setting: str) -> tuple[str, str]:
+def pair(setting: str) -> tuple[str, str]:
+    """Return key and value of a setting; raise ValueError for anything else."""
     key, is_there, value = setting.partition("=")
     if not is_there:
         raise ValueError(f"--set {setting}: expected KEY=VALUE, as in log.flush.interval=1")

@@ -18,7 +18,8 @@ from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.console.zookeeper import JAVA, PYTHON, measured_implementation
 from watchkeeper.model.calibration.latency import Distribution, Measured, NoMeasurement
 from watchkeeper.model.calibration.probe_program import QUICK, THOROUGH, Sizes
-from watchkeeper.operate import audit, calibrate_disk
+from watchkeeper.operate import calibrate_disk
+from watchkeeper.operate.audit import audit
 from watchkeeper.operate.disk_profile import together
 from watchkeeper.scenarios.profiles.profile import (
     VERSION,

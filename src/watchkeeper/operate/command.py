@@ -1,4 +1,4 @@
-"""The commands for a ZooKeeper and brokers in operation: audit, offsets, broker, calibrate."""
+"""The commands for what is in operation: audit, offsets, broker, mirror, calibrate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from watchkeeper.console import options
-from watchkeeper.console.exit import HOLDS, print_json
+from watchkeeper.console.exit import HOLDS, USAGE, Stop, print_json
 from watchkeeper.console.options import example
 from watchkeeper.console.zookeeper import STARTED
 
@@ -90,22 +90,51 @@ def calibrate(hosts: str | None, as_json: bool, **given: Any) -> None:
     is_flag=True,
     help="Read the ends of the logs from the brokers of `watchkeeper broker`.",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(["notice", "warning", "critical"]),
+    default="notice",
+    show_default=True,
+    help="Findings of a lower severity do not make the exit code 1.",
+)
+@click.option(
+    "--prometheus", is_flag=True, help="Print numbers in the text format of Prometheus."
+)
+@click.option(
+    "--listen",
+    metavar="[HOST:]PORT",
+    help="Serve /metrics and /health there, and audit every 15 s, or as --watch says.",
+)
+@click.option("--allow-remote", is_flag=True, help="--listen may be reached by other machines.")
 @options.reaching
 @options.as_json
-def audit(as_json: bool, watch: float | None, **given: Any) -> int:
+def audit(
+    as_json: bool,
+    watch: float | None,
+    prometheus: bool,
+    listen: str | None,
+    allow_remote: bool,
+    **given: Any,
+) -> int:
     """Read the registry at HOSTS[/chroot] and report problems.
 
-    Nothing is written.
+    Nothing is written. With --listen it serves what it finds until SIGTERM or Ctrl-C, with exit
+    code 0.
 
     \b
-    Exit codes: 0 no findings; 1 findings; 2 not everything could be read, or the
-    registry changed during the read; 4 usage or environment.
+    Exit codes: 0 no findings, or none as severe as --fail-on; 1 findings; 2 not everything
+    could be read, or the registry changed during the read; 4 usage or environment.
     """
-    from watchkeeper.operate import audit as audits
-    from watchkeeper.operate import audit_watch
+    from watchkeeper.operate.audit import audit as audits
+    from watchkeeper.operate.audit import watch as audit_watch
 
     request = audits.request(credentials=options.credentials_in(given), **given)
-    return audit_watch.run(request, as_json=as_json, every_s=watch)
+    if sum((as_json, prometheus, listen is not None)) > 1:
+        raise Stop(USAGE, "--json, --prometheus and --listen exclude each other; give one")
+    if allow_remote and listen is None:
+        raise Stop(USAGE, "--allow-remote goes with --listen")
+    output = audit_watch.Output(as_json, prometheus, watch, listen, allow_remote)
+    return audit_watch.run(request, output)
 
 
 @click.command(
@@ -127,8 +156,8 @@ def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
     registered. FILE is JSON, as
     `export` writes it.
     """
-    from watchkeeper.operate import audit as audits
     from watchkeeper.operate import offsets
+    from watchkeeper.operate.audit import audit as audits
 
     act = offsets.export if what == "export" else offsets.reset
     done = act(audits.request(credentials=options.credentials_in(given), **given), file)
@@ -136,6 +165,62 @@ def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
         print_json(done)
         return HOLDS
     return offsets.show(done)
+
+
+@click.command(
+    "migrate-offsets",
+    epilog=example(
+        "watchkeeper migrate-offsets --to kafka",
+        "watchkeeper migrate-offsets zk1:2181 --to kafka --group billing",
+    ),
+)
+@click.argument("hosts", required=False)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(("kafka", "zookeeper")),
+    help="Where the offsets of the group are to be.",
+)
+@click.option("--group", help="The group whose offsets are compared.")
+@click.option("--copy", is_flag=True, help="Write to ZooKeeper what is behind there.")
+@options.reaching
+@options.as_json
+def migrate_offsets(
+    hosts: str | None, to: str, group: str | None, copy: bool, as_json: bool, **given: Any
+) -> int:
+    """Move the offsets of a group between ZooKeeper and Kafka.
+
+    Without HOSTS this prints the plan: which settings of consumers of 0.8.2 to change in which
+    order, and when to go on. With HOSTS[/chroot] and --group it compares the offsets in both
+    places. --copy needs that no member of the group is alive.
+
+    \b
+    Exit codes: 0 go on, or copied; 1 not yet, or the group is alive; 2 not all offsets could be
+    read; 4 usage or environment.
+    """
+    from watchkeeper.model.offset_manager.migration import Store
+    from watchkeeper.operate import offsets as migration
+    from watchkeeper.operate.audit import audit as audits
+
+    store = Store(to)
+    if hosts is None or group is None:
+        migration.check_plan_only(hosts, group, copy=copy, as_json=as_json)
+        from watchkeeper.checker.migration.plan import plan
+
+        print(plan(store))
+        return HOLDS
+    request = audits.request(hosts, group, credentials=options.credentials_in(given), **given)
+    if copy:
+        done = migration.copy(request, store)
+        if as_json:
+            print_json(done)
+            return HOLDS
+        return migration.show(done)
+    compared = migration.compare(request, store)
+    if as_json:
+        print_json(compared.as_json())
+        return migration.exit_code(compared)
+    return migration.show_compared(compared)
 
 
 @click.command(
@@ -180,3 +265,81 @@ def broker(
     from watchkeeper.operate import broker as brokers
 
     return brokers.run(log_dir, protocol, port, number, settings, zookeeper)
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper mirror zk1:2181/east --brokers 0:hub1:9092 --group hub --topics 'click.*'"
+    )
+)
+@click.argument("hosts")
+@click.option(
+    "--brokers",
+    required=True,
+    metavar="ID:HOST:PORT,...",
+    help="The brokers of the target, as in `broker.list`.",
+)
+@click.option("--group", required=True, help="The group; its mirrors share the partitions.")
+@click.option("--topics", required=True, help="A regular expression for names of topics.")
+@click.option(
+    "--commits",
+    type=click.Choice(["after", "before"]),
+    default="after",
+    show_default=True,
+    help="Commit an offset after its message has arrived, or before.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the consumer, by Kafka's name.",
+)
+@click.option(
+    "--producer-set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the producer, by Kafka's name.",
+)
+@click.option(
+    "--every",
+    type=options.DURATION,
+    default="10s",
+    show_default=True,
+    help="Print the counts so often, if they have changed.",
+)
+@options.reaching
+def mirror(
+    hosts: str,
+    brokers: str,
+    group: str,
+    topics: str,
+    commits: str,
+    settings: tuple[str, ...],
+    producer_set: tuple[str, ...],
+    every: float,
+    **given: Any,
+) -> int:
+    """Copy topics of the 0.7 cluster at HOSTS[/chroot] to the brokers of another one.
+
+    A mirror that dies sends some messages twice and loses none; with `--commits before` it is
+    the other way round. It ends on SIGTERM, Ctrl-C, or when its parent process ends, and sends
+    what waits before that.
+
+    \b
+    Exit codes: 0 it ended on request, and all that it read has arrived; 1 not all has, or it
+    failed; 4 usage or environment.
+    """
+    from watchkeeper.operate import mirror as mirrors
+
+    return mirrors.run(
+        hosts,
+        brokers=brokers,
+        group=group,
+        topics=topics,
+        commits=commits,
+        consumer_settings=settings,
+        producer_settings=producer_set,
+        every_s=every,
+        credentials=options.credentials_in(given),
+    )

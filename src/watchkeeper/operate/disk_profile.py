@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from watchkeeper.scenarios.profiles.disk import (
     DiskSimulationModel,
     MeasuredDiskModel,
 )
-from watchkeeper.scenarios.profiles.profile import VERSION, ProfileModel, load_profile
+from watchkeeper.scenarios.profiles.profile import PROFILE, VERSION, ProfileModel, load_profile
+from watchkeeper.scenarios.schema.validation import checked
+from watchkeeper.scenarios.text.document import read_document
 from watchkeeper.scenarios.text.errors import Problem, ScenarioError
 from watchkeeper.sim.calibration.fit_disk import (
     OF_DEVICE,
@@ -33,6 +36,19 @@ def machine_of_profile(source: str | os.PathLike[str]) -> MachineProfile:
         message = "has no section `disk`; `watchkeeper calibrate --disk DIR` writes one"
         raise ScenarioError(name, [Problem("", message)])
     return machine_with(model.disk.simulation.given, name)
+
+
+def machine_with_settings(usual: MachineProfile, settings: Sequence[str]) -> MachineProfile:
+    """A machine with figures that are given as `FIGURE=VALUE`; ScenarioError names a mistake."""
+    for text in settings:
+        if "=" not in text:
+            raise ScenarioError(
+                "--set", [Problem("", f"{text!r} has no `=`; write FIGURE=VALUE")]
+            )
+    lines = "".join(f"{text.replace('=', ': ', 1)}\n" for text in settings)
+    figures = checked(read_document("--set", lines.encode(), PROFILE), DiskSimulationModel)
+    name = f"{usual.name} with {', '.join(settings)}"
+    return machine_with(figures.given, name, usual=usual)
 
 
 def disk_section(measured: MeasuredDisk, folder: Path) -> DiskProfileModel:

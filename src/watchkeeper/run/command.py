@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from watchkeeper.console import options
+from watchkeeper.console import completion, options
+from watchkeeper.console.defaults import is_default
 from watchkeeper.console.exit import HOLDS, UNKNOWN, VIOLATED, print_json
 from watchkeeper.console.options import example
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         "watchkeeper run consumer-crash --world live",
     )
 )
-@click.argument("scenario")
+@options.scenario
 @options.variant
 @options.seed
 @click.option(
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 @click.option("--all", "shows_all", is_flag=True, help="Show every property with its evidence.")
 @options.profile
 @options.elsewhere
+@options.talking
 @options.as_json
 def run(
     scenario: str,
@@ -57,8 +59,8 @@ def run(
 ) -> int:
     """Run SCENARIO, judge it and draw it.
 
-    SCENARIO is a file, or the name of a shipped scenario. The folder of the run gets its
-    trace, its verdict, and its figures and pages.
+    SCENARIO is a file, the name of a shipped scenario, or - for standard input. The folder of
+    the run gets its trace, its verdict, and its figures and pages.
 
     \b
     Exit codes: 0 holds, or as the scenario expects, also a known limit; 1 violated, or not
@@ -67,6 +69,10 @@ def run(
     from watchkeeper.run import live_run
     from watchkeeper.run.run import run as run_scenario
 
+    live = options.live_options(live, world)
+    if world != "sim":
+        profile = None if is_default("profile") else profile
+        check_determinism = check_determinism and not is_default("check_determinism")
     ran = run_scenario(
         scenario,
         variant,
@@ -150,7 +156,7 @@ def schema(as_json: bool) -> None:
 
 
 @click.command(epilog=example("watchkeeper report runs/consumer-crash-hardened-sim-0"))
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path), shell_complete=completion.runs)
 @options.as_json
 def report(folder: Path, as_json: bool) -> None:
     """Draw the figures of the run in FOLDER again, from its trace."""
@@ -165,7 +171,13 @@ def report(folder: Path, as_json: bool) -> None:
 
 
 @click.command("open", epilog=example("watchkeeper open", "watchkeeper open runs/my-run"))
-@click.argument("place", metavar="[RUN]", default="runs", type=click.Path(path_type=Path))
+@click.argument(
+    "place",
+    metavar="[RUN]",
+    default="runs",
+    type=click.Path(path_type=Path),
+    shell_complete=completion.runs,
+)
 def open_run(place: Path) -> None:
     """Open the first page of RUN in a browser.
 
@@ -183,7 +195,7 @@ def open_run(place: Path) -> None:
 @click.command(
     epilog=example("watchkeeper export runs/consumer-crash-hardened-sim-0 --format shiviz")
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=completion.runs)
 @click.option(
     "--format",
     "viewer",
@@ -214,8 +226,8 @@ def export(run: Path, viewer: str, out: Path | None, as_json: bool) -> None:
         "watchkeeper diff runs/consumer-crash-hardened-sim-0 runs/consumer-crash-hardened-sim-1"
     )
 )
-@click.argument("one", type=click.Path(path_type=Path))
-@click.argument("other", type=click.Path(path_type=Path))
+@click.argument("one", type=click.Path(path_type=Path), shell_complete=completion.runs)
+@click.argument("other", type=click.Path(path_type=Path), shell_complete=completion.runs)
 @options.as_json
 def diff(one: Path, other: Path, as_json: bool) -> int:
     """Show the first difference between two runs.
@@ -239,7 +251,7 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
 
 
 @click.command(epilog=example("watchkeeper compare consumer-crash --seeds 20 --runs 2"))
-@click.argument("scenario")
+@options.scenario
 @options.variant
 @click.option(
     "--seeds",
@@ -254,6 +266,7 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
 @options.out
 @options.profile
 @options.elsewhere
+@options.talking
 @options.as_json
 def compare(
     scenario: str,
@@ -274,6 +287,7 @@ def compare(
     from watchkeeper.run import compare as comparing_worlds
     from watchkeeper.run import live_run
 
+    live = options.live_options(live, "live")
     where = live_run.where("live", options.credentials_in(live), **live)
     done = comparing_worlds.compare(
         scenario, variant, out, seeds=seeds, runs=runs, where=where, profile=profile

@@ -10,14 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.profile import digest_of
 from watchkeeper.api.result import Result
+from watchkeeper.api.run_files import fill
 from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table, verdict_text
 from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.plan.bounds import variants_in, variants_in_words
 from watchkeeper.model.properties.verdicts import Verdict, counted
 from watchkeeper.model.trace.trace import named_run
-from watchkeeper.run import folder, run
+from watchkeeper.run import run
 from watchkeeper.run.comparison import Comparison, Side, Spread, ranged, verdicts_text
 from watchkeeper.run.live_run import Where, abortable
 
@@ -74,7 +76,7 @@ def compare(
         ]
     simulated = [_whole(run.simulate(scenario, plan, seed, named)) for seed in range(seeds)]
     for home, results in zip(homes, (simulated, live), strict=True):
-        run.fill(home, results[0], pictures=False)
+        fill(home, results[0], pictures=False)
     comparison = Comparison(Side(tuple(simulated)), Side(tuple(live)), scenario.live_differs)
     return Compared(comparison, homes)
 

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import console, plain_table, show_table
 from watchkeeper.model.trace.diff import Parting, compare, gist
 from watchkeeper.model.trace.trace import Event
-from watchkeeper.run import folder
 
 
 def diff(one: Path, other: Path) -> Parting | None:

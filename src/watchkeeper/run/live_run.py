@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.api import folder
 from watchkeeper.api.simulate import versions
 from watchkeeper.console.credentials import NONE, Credentials
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.extras import needing
 from watchkeeper.console.zookeeper import hosts_in, implementation_of, in_words
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.run import folder
 from watchkeeper.scenarios.text.units import duration_text
 from watchkeeper.sim.world import Simulated
 
@@ -90,11 +90,17 @@ def abortable(where: Where, home: Path) -> Where:
 
 
 def run_plan_live(
-    plan: Plan, seed: int, tell: Callable[[int, int], None], where: Where = HERE
+    plan: Plan,
+    seed: int,
+    tell: Callable[[int, int], None],
+    where: Where = HERE,
+    *,
+    waits: Callable[[str], None] = lambda what: None,
 ) -> tuple[Plan, Simulated]:
     """Run a plan live; the plan as it was run, and what it left.
 
-    Stop where this machine, or no machine, can do what it states.
+    `tell` receives the time of the run and its end in µs, `waits` what the run waits for before
+    and after. Stop where this machine, or no machine, can do what it states.
     """
     with needing("a live run"):
         from watchkeeper.real.world.capabilities import lacking
@@ -120,10 +126,20 @@ def run_plan_live(
             abort_file=where.abort_file,
             versions=versions(),
             progress=tell,
+            waits=waits,
         )
     except EnvironmentProblem as problem:
         raise Stop(USAGE, str(problem)) from None
     return plan, Simulated(done.trace, done.effects, done.operations)
+
+
+def next_in_words(plan: Plan, now_us: int) -> str:
+    """Return the next thing that a live run waits for at a moment of it."""
+    to_come = [action for action in plan.timeline if (action.at_us or 0) > now_us]
+    following = min(to_come, key=lambda action: action.at_us or 0, default=None)
+    if following is None:
+        return "the end of the time to settle"
+    return f"{following.label} at {duration_text(following.at_us or 0)}"
 
 
 def _check_leave(plan: Plan, where: Where, access: Access) -> None:

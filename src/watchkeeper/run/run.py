@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
+from watchkeeper.api import folder
+from watchkeeper.api.index import write_index
 from watchkeeper.api.profile import NamedProfile, digest_of, profile_of
 from watchkeeper.api.result import Result
+from watchkeeper.api.run_files import Ran, fill
 from watchkeeper.api.simulate import first_difference, judged, latencies_of, versions
 from watchkeeper.console.exit import NOT_DETERMINISTIC, USAGE, Stop, cannot_write
-from watchkeeper.console.progress import ProgressLine
-from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.console.progress import ProgressLine, timed
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.actor.program_errors import NotAnEffect, ProgramLoops
 from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.trace.trace import Event, Trace, named_run
-from watchkeeper.reports import pictures_of
-from watchkeeper.run import folder
-from watchkeeper.run.index import write_index
-from watchkeeper.run.live_run import HERE, Where, abortable, run_plan_live
-from watchkeeper.scenarios import Scenario, ScenarioError, load
-from watchkeeper.scenarios.overrides import changed
+from watchkeeper.model.trace.trace import Event, named_run
+from watchkeeper.run.live_run import HERE, Where, abortable, next_in_words, run_plan_live
+from watchkeeper.scenarios import Scenario, ScenarioError, from_text, load
+from watchkeeper.scenarios.text.document import LARGEST_FILE
 from watchkeeper.scenarios.text.errors import expected
-from watchkeeper.scenarios.text.units import duration_text
 from watchkeeper.sim.world import Interrupted
 from watchkeeper.sim.world import simulate as simulate_plan
 
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """A finished run, and the files in its folder."""
-
-    result: Result
-    home: Path
-    files: list[str]
-    missing: list[str]
-    """The figures that were not drawn because of an interrupt."""
-
-    @property
-    def missing_text(self) -> str:
-        """A message that names the missing figures and the command that draws them."""
-        names = ", ".join(self.missing)
-        command = f"watchkeeper report {shlex.quote(str(self.home))}"
-        return f"{INTERRUPTED}: {names} not drawn; draw with: {command}"
+STANDARD_INPUT = "-"
+"""In place of a scenario: it is read from standard input."""
 
 
 def run(
@@ -76,6 +60,8 @@ def run(
     run_id = named_run(plan.name, plan.variant, world, seed, digest_of(named))
     try:
         home = folder.prepare(out, run_id)
+        if scenario.source == STANDARD_INPUT:  # the command that repeats it reads what is kept
+            scenario = replace(scenario, source=str(home / folder.SCENARIO))
         if world == "sim":
             result = simulate(scenario, plan, seed, named)
         else:
@@ -104,11 +90,18 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
 
 
 def loaded(name: str) -> Scenario:
-    """Return a scenario; raise Stop, with the problems, for an invalid file."""
+    """Return a scenario, of standard input for `-`; raise Stop, with its problems, if invalid."""
     try:
-        return load(name)
+        return _from_standard_input() if name == STANDARD_INPUT else load(name)
     except ScenarioError as error:
         raise _stopped_by(error) from None
+
+
+def _from_standard_input() -> Scenario:
+    if sys.stdin.isatty():
+        print("type a scenario, and Ctrl-D at its end", file=sys.stderr)
+    raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    return from_text("standard input", raw, source=STANDARD_INPUT)
 
 
 def read_profile(file: Path | None) -> NamedProfile | None:
@@ -137,21 +130,24 @@ def simulate(
 ) -> Result:
     """Run a plan in simulation, and judge it."""
     took = latencies_of(profile)
-    with _Progress(plan.name, seconds="virtual seconds") as progress:
+    with _Progress(plan.name) as progress:
         try:
-            done = simulate_plan(
-                plan, seed, versions=versions(), tell=progress.tell, profile=took
-            )
+            with timed("simulation"):
+                done = simulate_plan(
+                    plan, seed, versions=versions(), tell=progress.tell, profile=took
+                )
         except Interrupted as interrupted:
             done = interrupted.so_far
-    return judged(scenario, plan, seed, done, profile)
+    with timed("judgement"):
+        return judged(scenario, plan, seed, done, profile)
 
 
 def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     """Run a plan for real, and judge it."""
-    with _Progress(plan.name, seconds="seconds") as progress:
-        plan, done = run_plan_live(plan, seed, progress.tell, where)
-    result = judged(scenario, plan, seed, done)
+    with _LiveProgress(plan) as progress, timed("live run"):
+        plan, done = run_plan_live(plan, seed, progress.tell, where, waits=progress.waits)
+    with timed("judgement"):
+        result = judged(scenario, plan, seed, done)
     return replace(result, options=where.options, zookeeper=where.in_words)
 
 
@@ -180,65 +176,12 @@ def _event_text(event: Event | None) -> str:
     return f"at {event.t_us / 1e6:.6f} s, event {event.seq}: {what}"
 
 
-def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
-    """Write trace, scenario and verdict; then draw, and list the figures in the verdict."""
-    folder.clear(home)
-    folder.write_trace(home, result.trace)
-    folder.write_text(home / folder.SCENARIO, scenario_text(result))
-    if result.profile is not None:
-        folder.write_text(home / folder.PROFILE, result.profile.text)
-    judged_from = [name for name in folder.JUDGED if (home / name).exists()]
-    kept = [str(home / name) for name in (folder.VERDICT, *judged_from)]
-    folder.write_verdict(home, result.to_json(kept))
-    if not pictures:
-        return Ran(result, home, kept, [])
-    _draw(home, result.trace)
-    drawn = [name for name in folder.PICTURES if (home / name).exists()]
-    files = [*kept, *(str(home / name) for name in (folder.INDEX, *drawn))]
-    verdict = result.to_json(files)
-    write_index(home, verdict, result.trace)
-    folder.write_verdict(home, verdict)
-    return Ran(
-        result, home, files, [name for name in pictures_of(result.trace) if name not in drawn]
-    )
-
-
-def scenario_text(result: Result) -> str:
-    """The scenario as it was run: a live run takes the tick of the ZooKeeper it finds."""
-    scenario, ran = result.scenario, result.plan.clusters
-    planned_clusters = scenario.plan(result.plan.variant).clusters
-    ticks = [
-        (f"clusters.{cluster.name}.zookeeper.tick", duration_text(cluster.zookeeper.tick_us))
-        for cluster, planned_cluster in zip(ran, planned_clusters, strict=True)
-        if cluster.zookeeper.tick_us != planned_cluster.zookeeper.tick_us
-    ]
-    return changed(scenario.document, ticks, scenario.name) if ticks else scenario.text
-
-
-def _draw(home: Path, trace: Trace) -> None:
-    """Draw all figures, or as many as there are before an interrupt."""
-    try:
-        from watchkeeper.reports import write_all
-
-        write_all(trace, home)
-    except OSError as error:
-        advice = f"the verdict is in {home / folder.VERDICT}"
-        raise cannot_write(f"the figures: {home}", error, advice) from None
-    except KeyboardInterrupt:
-        return
-    except Exception:
-        if not INTERRUPTS.came:
-            raise
-
-
 class _Progress(ProgressLine):
-    """The progress of a run that takes longer than a second, on a terminal."""
+    """The progress of a simulation that takes longer than a second."""
 
-    def __init__(self, name: str, *, seconds: str) -> None:
-        """`seconds` says which seconds a run counts."""
+    def __init__(self, name: str) -> None:
         super().__init__(after_s=1.0)
         self.name = name
-        self._seconds = seconds
         self._begun = monotonic()
 
     def tell(self, now_us: int, end_us: int) -> None:
@@ -248,9 +191,27 @@ class _Progress(ProgressLine):
         share = now_us / end_us
         left = (monotonic() - self._begun) * (1 - share) / share
         self.say(
-            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} {self._seconds}, "
+            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} virtual seconds, "
             f"{left:.0f} s left"
         )
+
+
+class _LiveProgress(ProgressLine):
+    """The progress of a live run: its seconds, and what it waits for."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan = plan
+
+    def waits(self, what: str, after: str = "live") -> None:
+        """Show what the run waits for, also before its time begins and after its end."""
+        self.say(f"{self._plan.name}: {after}, waits for {what}")
+
+    def tell(self, now_us: int, end_us: int) -> None:
+        """Show the seconds of the run and the next entry of its timeline."""
+        if self.is_due:
+            seconds = f"{now_us / 1e6:.1f} of {end_us / 1e6:.0f} live seconds"
+            self.waits(next_in_words(self._plan, now_us), seconds)
 
 
 # --- recorded runs ---------------------------------------------------------------------

@@ -7,12 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.api import folder
+from watchkeeper.api.run_files import fill
 from watchkeeper.api.synopsis import synopsis
 from watchkeeper.console.exit import Stop
 from watchkeeper.model.plan.bounds import variants_in_words
 from watchkeeper.model.properties.verdicts import Finding, Verdict, verdict_word
-from watchkeeper.run import folder
-from watchkeeper.run.run import fill
 from watchkeeper.scenarios import shipped
 from watchkeeper.suite.smallest import smallest
 

@@ -10,6 +10,7 @@ import click
 from watchkeeper.console import options
 from watchkeeper.console.exit import print_json
 from watchkeeper.console.options import example
+from watchkeeper.console.progress import is_quiet
 
 
 @click.command(
@@ -19,7 +20,7 @@ from watchkeeper.console.options import example
         "watchkeeper sweep consumer-crash --set timeline.1.at=5s,10s --out swept",
     )
 )
-@click.argument("scenario")
+@options.scenario
 @click.option(
     "--seeds",
     metavar="N|FIRST..LAST",
@@ -79,6 +80,7 @@ from watchkeeper.console.options import example
     help="Commit results in chunks of at least so much work.",
 )
 @options.profile
+@options.talking
 @options.as_json
 def sweep(
     scenario: str,
@@ -114,7 +116,7 @@ def sweep(
     swept = sweeps.sweep(
         Request(scenario, out, seeds, variants, changes, profile),
         sweeps.Means(runner, master, jobs, traces, shrink_time if shrink else None, chunk),
-        lambda line: print(line, file=sys.stderr),
+        lambda line: None if is_quiet() else print(line, file=sys.stderr),
     )
     summary = report.to_json(swept)
     files = report.write(swept, summary)
@@ -124,4 +126,6 @@ def sweep(
         from watchkeeper.api.tables import console
 
         report.report(swept, console(), files)
+    if swept.is_interrupted:
+        print(report.interrupted_text(swept), file=sys.stderr)
     return swept.exit_code

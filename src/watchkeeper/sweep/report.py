@@ -9,8 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from watchkeeper.api import folder
 from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table
 from watchkeeper.console.exit import Stop, cannot_write
+from watchkeeper.console.signals import INTERRUPTED
 from watchkeeper.model.audit.retry_budget import PatienceWarning, warnings_of
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, counted, duration
 from watchkeeper.model.sweep_summary import (
@@ -25,8 +27,7 @@ from watchkeeper.model.sweep_summary import (
     Share,
     short_name,
 )
-from watchkeeper.run import folder
-from watchkeeper.sweep.sweep import Swept, command_of
+from watchkeeper.sweep.sweep import Swept
 
 SUMMARY = "summary.json"
 HOLDS, VIOLATED, UNKNOWN = (verdict.value for verdict in Verdict)
@@ -75,7 +76,7 @@ def to_json(swept: Swept) -> dict[str, Any]:
         "seconds": round(found.seconds, 3),
         "runner": {"name": swept.choice.name, "why": swept.choice.why},
         "warnings": [asdict(one) for one in warnings(swept)],
-        "command": command_of(plan),
+        "command": swept.command,
     }
 
 
@@ -177,10 +178,18 @@ def report(swept: Swept, to: Console, files: list[str]) -> None:
     _tell_warnings(warnings(swept), to)
     _determinism(swept, to)
     _line(to, "self-test", f"{swept.self_test}: violated, as expected; it is not counted")
-    _line(to, "reproduce", command_of(swept.planned))
+    _line(to, "reproduce", swept.command)
     _line(to, "files", files[0])
     for name in files[1:]:
         to.print(f"{'':{LABEL}}{name}", soft_wrap=True)
+
+
+def interrupted_text(swept: Swept) -> str:
+    """Return what an interrupt has left open: all runs are known, smaller scenarios are not."""
+    return (
+        f"{INTERRUPTED}: the report has all {counted(swept.sum.runs, 'run')}, but the search for "
+        f"smaller scenarios is not over\ncontinue with: {swept.command}"
+    )
 
 
 def _line(to: Console, label: str, text: str) -> None:

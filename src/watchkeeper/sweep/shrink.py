@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.sweep_summary import FailureBucket
 from watchkeeper.pipeline.sweeps.chunk import OutOfTime, signatures_until
@@ -82,7 +83,7 @@ class Shrinking:
     tried: set[str] = field(default_factory=set)
 
     def go(self) -> None:
-        """Take away whatever can be taken away, until the time is over."""
+        """Take away whatever can be taken away, until the time is over or an interrupt comes."""
         try:
             barest = bare(self.fields)
             if self._seed_that_fails(text_of(barest)) == self.seed:
@@ -90,7 +91,7 @@ class Shrinking:
             while (step := next(self._steps(), None)) is not None:
                 self.seed, self.fields = step
             self.complete = True
-        except OutOfTime:
+        except (OutOfTime, KeyboardInterrupt):
             return
 
     def _steps(self) -> Iterator[tuple[int, Fields]]:
@@ -138,7 +139,8 @@ def all_smallest(
 ) -> tuple[Smallest, ...]:
     """The smallest scenario for each signature; all searches together have so many seconds.
 
-    Each search has an equal share of the time that those before it left.
+    Each search has an equal share of the time that those before it left. An interrupt ends the
+    search that is under way: what it has found is kept, and the same command goes on with it.
     """
     left = [way for way in ways if _is_open(_known(_place(store, way)), seconds)]
     if left:
@@ -146,12 +148,14 @@ def all_smallest(
         say(f"shrink  {counted(len(left), 'failure')}, in at most {seconds:g} s")
     end_s = monotonic() + seconds
     for at, way in enumerate(left):
+        if INTERRUPTS.came:
+            break
         what = f"{planned.scenario.name}: shrinking failure {at + 1} of {len(left)}"
         line.say(what)
         share = max(end_s - monotonic(), 0.0) / (len(left) - at)
         search = _search(store, planned, way, share, _teller(what, end_s, line))
-        _write(store, planned, way, search, seconds)
-    return tuple(_found(store, planned, way) for way in ways)
+        _write(store, planned, way, search, 0.0 if INTERRUPTS.came else seconds)
+    return tuple(_found(store, planned, way) for way in ways if _place(store, way).exists())
 
 
 def _teller(what: str, end_s: float, line: ProgressLine) -> Tell:

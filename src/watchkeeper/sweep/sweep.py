@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from watchkeeper.api.folder import PROFILE, SCENARIO
 from watchkeeper.api.simulate import versions
 from watchkeeper.console.exit import HOLDS, NOT_DETERMINISTIC, UNKNOWN, USAGE, VIOLATED, Stop
-from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.progress import ProgressLine, timed
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.mutants.mutant import scenario_of
@@ -40,7 +42,6 @@ from watchkeeper.pipeline.sweeps.store import SCRATCH, Manifest, Store, opened
 from watchkeeper.pipeline.sweeps.summary import summed
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper.java import find_java
-from watchkeeper.run.folder import PROFILE, SCENARIO
 from watchkeeper.scenarios import from_text
 from watchkeeper.sweep.grid import Choice as Values
 from watchkeeper.sweep.grid import Planned, Request, planned
@@ -80,10 +81,20 @@ class Swept:
     """Runs that came out differently when they were repeated."""
     traces: int
     smallest: tuple[Smallest, ...]
+    means: Means
+    is_interrupted: bool = False
+    """Whether an interrupt ended the search for the smallest scenarios."""
+
+    @property
+    def command(self) -> str:
+        """The command that continues the sweep, or shows its results again."""
+        return command_of(self.planned, self.means)
 
     @property
     def exit_code(self) -> int:
         """0 all as expected or holds, 1 not, 2 unknown, 3 not deterministic, 4 a defect."""
+        if self.is_interrupted:
+            return UNKNOWN
         found = self.sum
         unmet = found.met(NOT_AS_EXPECTED) + self._plain("violated")
         if found.shown("failed"):
@@ -134,25 +145,26 @@ def _swept(store: Store, plan: Planned, means: Means, say: Callable[[str], None]
     choice = runner_choice.chosen(means.runner, seconds, jobs=jobs, has_master=bool(means.master))
     say(f"runner  {choice.name}: {choice.why}")
     with ProgressLine(every_s=0.5) as line:
-        with _kept(store, manifest, plan), _runner(choice, means, jobs, store) as runner:
-            check_self_test(store, manifest, runner, known)
-            run_left(store, manifest, grid, runner, _teller(plan, line))
+        with _kept(store, manifest, plan, means), _runner(choice, means, jobs, store) as runner:
+            with timed("self-test"):
+                check_self_test(store, manifest, runner, known)
+            with timed("runs"):
+                run_left(store, manifest, grid, runner, _teller(plan, line))
             line.say(f"{plan.scenario.name}: keeping traces")
-            traces, differing = keep_traces(
-                store,
-                manifest,
-                grid,
-                runner,
-                most=means.traces,
-                versions=versions(),
-                beside={choice.scenario.name: _beside(plan, choice) for choice in plan.choices},
-            )
+            with timed("traces"):
+                traces, differing = keep_traces(
+                    *(store, manifest, grid, runner),
+                    most=means.traces,
+                    versions=versions(),
+                    beside={one.scenario.name: _beside(plan, one) for one in plan.choices},
+                )
         found = summed(store, manifest, grid)
-        smallest = (
-            ()
-            if means.shrink_s is None
-            else all_smallest(store, plan, found.ways, means.shrink_s, line, say)
-        )
+        with timed("smaller scenarios"):
+            smallest = (
+                ()
+                if means.shrink_s is None
+                else all_smallest(store, plan, found.ways, means.shrink_s, line, say)
+            )
     return Swept(
         plan,
         found,
@@ -161,6 +173,8 @@ def _swept(store: Store, plan: Planned, means: Means, say: Callable[[str], None]
         tuple(dict.fromkeys((*found.differing, *differing))),
         len(traces),
         smallest,
+        means,
+        INTERRUPTS.came,
     )
 
 
@@ -238,17 +252,28 @@ def _runner(choice: Choice, means: Means, jobs: int, store: Store) -> Runner:
 
 
 @contextmanager
-def _kept(store: Store, manifest: Manifest, plan: Planned) -> Iterator[None]:
-    """Report the kept results after an interrupt."""
+def _kept(store: Store, manifest: Manifest, plan: Planned, means: Means) -> Iterator[None]:
+    """Say after an interrupt which runs are kept, what they show, and how to go on."""
     try:
         yield
     except KeyboardInterrupt:
-        number = len(store.finished())
-        of = plan.grid.chunks(manifest.chunk_runs)
+        verdicts = Counter(
+            verdict
+            for table in store.tables(manifest, ["verdict"])
+            for verdict in table.column("verdict").to_pylist()
+        )
+        kept, runs = verdicts.total(), plan.grid.runs
+        shown = ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items())
+        left = (
+            f"nothing is known of the other {runs - kept:,}"
+            if kept < runs
+            else "their traces are not all kept, and there is no report yet"
+        )
         raise Stop(
             UNKNOWN,
-            f"{INTERRUPTED}: {number} of {of} chunks are kept in {store.home}; the same command "
-            "continues with the others",
+            f"{INTERRUPTED}: {kept:,} of {runs:,} runs are kept in {store.home}"
+            f"{f' ({shown})' if shown else ''}; {left}\n"
+            f"continue with: {command_of(plan, means)}",
         ) from None
 
 
@@ -267,13 +292,22 @@ def _teller(plan: Planned, line: ProgressLine) -> Callable[[Progress], None]:
 # --- the command -----------------------------------------------------------------------
 
 
-def command_of(plan: Planned) -> str:
-    """Return the command that continues a sweep, or shows its results again."""
-    request = plan.request
+def command_of(plan: Planned, means: Means) -> str:
+    """Return the command that continues a sweep, or shows its results again.
+
+    How the runs are distributed is left out: the results do not depend on it.
+    """
+    request, default = plan.request, Means()
     words = ["watchkeeper", "sweep", request.scenario]
     words += ["--seeds", request.seeds] if request.seeds else []
     words += ["--variants", request.variants] if request.variants else []
     for change in request.changes:
         words += ["--set", change]
     words += ["--profile", str(request.profile)] if request.profile else []
+    words += ["--traces", str(means.traces)] if means.traces != default.traces else []
+    words += ["--chunk", f"{means.chunk_s:g}"] if means.chunk_s != default.chunk_s else []
+    if means.shrink_s is None:
+        words += ["--no-shrink"]
+    elif means.shrink_s != default.shrink_s:
+        words += ["--shrink-time", f"{means.shrink_s:g}"]
     return shlex.join([*words, "--out", str(request.out)])

@@ -2,215 +2,40 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from tests.support.log.memory_storage import MemoryStorage
-from watchkeeper.model.actor.effects import Emit
-from watchkeeper.model.actor.errors import ConnectionLoss, Failure
-from watchkeeper.model.actor.operations import (
-    Create,
-    Exists,
-    GetData,
-    Operation,
-    Pipelined,
-    SetData,
-)
-from watchkeeper.model.actor.tasks import Draw, Put, Take
-from watchkeeper.model.broker_08.cluster import SingleBroker
-from watchkeeper.model.broker_08.group_offsets import partition_of
-from watchkeeper.model.broker_08.registry import RegistryCluster
-from watchkeeper.model.broker_08.request_handler import (
-    Found,
-    HandlerSettings,
-    Late,
-    RefusedWithoutResponse,
-    Serving08,
-)
+from tests.support.keyed_broker import ME, TWO, Broker, registered
+from watchkeeper.model.broker_08.request_handler import Late, RefusedWithoutResponse
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, records, wrap
-from watchkeeper.model.log.format.requests import EARLIEST, LATEST, encode_response
+from watchkeeper.model.log.format.requests import EARLIEST, LATEST
 from watchkeeper.model.log.format.requests_08 import (
     OffsetsRequest,
     OffsetsResponse,
     PartitionError,
     PartitionTime,
-    RequestHeader,
     TopicTimes,
 )
-from watchkeeper.model.log_08.manager import KeyedLogs
-from watchkeeper.model.log_08.settings import keyed_log_settings
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.paths import BrokerInfo
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
-from watchkeeper.model.replication.settings import AutoCreation
 from watchkeeper.model.wire_08.by_topic import OfTopic
-from watchkeeper.model.wire_08.fetch import (
-    FetchRequest,
-    FetchResponse,
-    PartitionFetch,
-    PartitionFetched,
-)
+from watchkeeper.model.wire_08.fetch import PartitionFetched
 from watchkeeper.model.wire_08.group_offsets import (
     CommitRequest,
-    CommitRequestV1,
     CommittedRequest,
-    CommittedRequestV1,
-    ConsumerMetadataRequest,
     PartitionCommit,
     PartitionCommitted,
     PartitionNumber,
     PartitionOutcome,
-    TimedCommit,
 )
-from watchkeeper.model.wire_08.metadata import BrokerEndpoint, MetadataRequest
 from watchkeeper.model.wire_08.produce import (
     PartitionAppended,
     PartitionMessages,
     ProduceRequest,
     ProduceResponse,
 )
-from watchkeeper.model.zookeeper.standalone import Server, apply, open_session
-
-SESSION = 1
-ME = BrokerEndpoint(3, "h", 9092)
-HEADER = RequestHeader(0, 0, 7, "c")
-TWO = encode([KeyedMessage(None, b"a"), KeyedMessage(b"k", b"b")])
-
-
-class Znodes:
-    """A ZooKeeper that can be away."""
-
-    def __init__(self) -> None:
-        self.server = open_session(Server(), SESSION)
-        self.is_away = False
-
-    def put(self, path: str, data: bytes = b"") -> None:
-        """Create a znode with those above it, or replace its data."""
-        above = path.rpartition("/")[0]
-        if above and self.answer(Exists(above)) is None:
-            self.put(above)
-        if self.answer(Exists(path)) is None:
-            self.answer(Create(path, data))
-        else:
-            self.answer(SetData(path, data))
-
-    def data(self, path: str) -> bytes | None:
-        """The data of a znode."""
-        found: bytes | None = self.answer(GetData(path)).data
-        return found
-
-    def answer(self, effect: Any) -> Any:
-        """Answer an operation."""
-        if isinstance(effect, Pipelined):
-            return tuple(map(self.answer, effect.operations))
-        if self.is_away:
-            return Failure(ConnectionLoss, effect.path)
-        applied = apply(self.server, SESSION, effect)
-        self.server = applied.server
-        return applied.answer
-
-
-class Broker:
-    """A broker whose requests are served one after the other."""
-
-    def __init__(self, *, has_registry: bool = False, **settings: Any) -> None:
-        self.storage = MemoryStorage()
-        self.znodes = Znodes()
-        self.queues: dict[str, deque[Any]] = {}
-        self.later: list[Any] = []
-        """What to do while a fetch waits."""
-        logs = KeyedLogs(keyed_log_settings())
-        self.storage.run(logs.start())
-        cluster: Any = RegistryCluster(3, AutoCreation(2))
-        if not has_registry:
-            cluster = SingleBroker(ME, 2, self._existing, self._made)
-        self.serving = Serving08(
-            logs, 3, cluster, HandlerSettings(has_registry=has_registry, **settings)
-        )
-
-    def _existing(self) -> dict[str, int]:
-        return dict.fromkeys(self.serving.logs.topics, 2)
-
-    async def _made(self, topic: str, index: int) -> None:
-        await self.serving.log_of(topic, index)
-
-    def ask(self, request: Any) -> Any:
-        """Serve one request."""
-        return self.run(self.serving.answer(HEADER, request))
-
-    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Drive a coroutine to its end."""
-        answer: Any = None
-        while True:
-            try:
-                effect = coroutine.send(answer)
-            except StopIteration as done:
-                return done.value
-            answer = self._answer(effect)
-
-    def _answer(self, effect: Any) -> Any:
-        if isinstance(effect, Put):
-            self.queues.setdefault(effect.queue, deque()).append(effect.item)
-            return True
-        if isinstance(effect, Take):
-            return self._taken(effect)
-        if isinstance(effect, Draw | Emit):
-            return 0
-        if isinstance(effect, Operation | Pipelined):
-            return self.znodes.answer(effect)
-        return self.storage.answer(effect)
-
-    def _taken(self, effect: Take) -> Any:
-        queue = self.queues.setdefault(effect.queue, deque())
-        if not queue and self.later:
-            self.later.pop(0)()
-        if queue:
-            return queue.popleft()
-        assert effect.timeout_ms is not None, "it would wait for ever"
-        self.storage.now_ms += effect.timeout_ms
-        return None
-
-    # --- short forms -------------------------------------------------------------------
-
-    def create(self, *topics: str) -> Any:
-        """Request the metadata of topics, which creates them."""
-        return self.ask(MetadataRequest(topics))
-
-    def produce(
-        self, data: bytes = TWO, partition: int = 0, acks: int = 1, topic: str = "t"
-    ) -> PartitionAppended:
-        """Append to a partition."""
-        parts = (OfTopic(topic, (PartitionMessages(partition, data),)),)
-        response = self.ask(ProduceRequest(acks, 500, parts))
-        assert isinstance(response, ProduceResponse)
-        assert response.correlation_id == HEADER.correlation_id
-        [(name, (part,))] = response.topics
-        assert name == topic
-        return part
-
-    def fetch(
-        self, offset: int, *, wait_ms: int = 0, min_bytes: int = 1, partition: int = 0
-    ) -> PartitionFetched:
-        """Fetch from a partition; what goes over the wire is what the value encodes to."""
-        parts = (OfTopic("t", (PartitionFetch(partition, offset, 1 << 20),)),)
-        found = self.ask(FetchRequest(wait_ms, min_bytes, parts))
-        assert isinstance(found, Found)
-        sent = b"".join(
-            part if isinstance(part, bytes) else self._bytes(part) for part in found.wire()
-        )
-        response = found.response(self._bytes)
-        assert isinstance(response, FetchResponse)
-        assert sent == encode_response(response)
-        return response.topics[0].parts[0]
-
-    def _bytes(self, view: Any) -> bytes:
-        found = self.storage.files[view.path].contents[view.at : view.at + view.size_bytes]
-        assert isinstance(found, bytes)
-        return found
 
 
 def values(part: PartitionFetched) -> list[tuple[int, bytes | None]]:
@@ -381,15 +206,6 @@ def test_metadata_without_topics_is_about_all() -> None:
 # --- the registry ----------------------------------------------------------------------
 
 
-def registered(*others: int) -> Broker:
-    """A broker in a registry, with other brokers that are alive."""
-    broker = Broker(has_registry=True)
-    for each in (3, *others):
-        info = BrokerInfo("h", 9092) if each == 3 else BrokerInfo(f"h{each}", 9000 + each)
-        broker.znodes.put(paths.broker(each), paths.encode_broker(info, "json"))
-    return broker
-
-
 def state_of(broker: Broker, topic: str, index: int) -> PartitionState:
     """The state of a partition in ZooKeeper."""
     path = f"/brokers/topics/{topic}/partitions/{index}/state"
@@ -511,36 +327,3 @@ def test_without_a_registry_there_is_no_place_for_offsets() -> None:
 
     assert commit(broker, PartitionCommit(0, 1)) == (PartitionOutcome(0, -1),)
     assert committed(broker) == PartitionCommitted(0, -1, "", -1)
-
-
-def test_version_1_is_for_a_coordinator() -> None:
-    broker = registered(4)
-    broker.create("t")
-    timed = CommitRequestV1("group1", (OfTopic("t", (TimedCommit(0, 1),)),))
-    wanted = CommittedRequestV1("group1", (OfTopic("t", (PartitionNumber(0),)),))
-    coordinator = ConsumerMetadataRequest("group1")
-
-    assert broker.ask(coordinator).error_code == 15
-    assert broker.ask(timed).topics[0].parts == (PartitionOutcome(0, 15),)
-    assert broker.ask(wanted).topics[0].parts == (PartitionCommitted(0, -1, "", 15),)
-
-    rows = {index: ((4,) if index == 40 else (3,)) for index in range(50)}
-    path = paths.topic("__consumer_offsets")
-    broker.znodes.put(path, TopicAssignment(tuple(rows.items())).encode())
-    state = PartitionState(4, (4,)).encode()
-    broker.znodes.put(f"{path}/partitions/40/state", state)
-    broker.create("t")
-
-    found = broker.ask(coordinator)
-    assert (found.error_code, found.broker, found.host, found.port) == (0, 4, "h4", 9004)
-    assert broker.ask(timed).topics[0].parts == (PartitionOutcome(0, 16),)
-    assert broker.ask(ConsumerMetadataRequest("g1")).error_code == 15, "it would be this broker"
-
-
-@pytest.mark.parametrize(
-    ("group", "partition"),
-    [("test-group", 12), ("g1", 42), ("console-consumer-1", 24), ("group1", 40)],
-)
-def test_the_partition_of_a_group(group: str, partition: int) -> None:
-    """As Kafka 0.8.2.2 computes it."""
-    assert partition_of(group, 50) == partition

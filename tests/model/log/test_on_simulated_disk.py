@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench.design_page.host import Host, new_host, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.mutants.invariants import broken_after_crash
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
 from watchkeeper.model.log.format.contents import (
     Contents,
     Series,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from bench.design_page.host import new_host, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from watchkeeper.experiment.apparatus.host import new_host, run
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.format.message_08 import records
 from watchkeeper.model.log.storage import Append, CreateFile, Read, Truncate

@@ -21,12 +21,14 @@ from tests import HOME
 from tests.support.pipeline.sweeps import CRASH, rows, summary, sweep
 from watchkeeper import simulate
 from watchkeeper.cli.main import run_command
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace, parse
 from watchkeeper.pipeline.sweeps import chunk, runner_choice, store
 from watchkeeper.pipeline.sweeps.rows import RunRow, schema
 from watchkeeper.sim.world import Simulated
+from watchkeeper.sweep import shrink
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
@@ -546,13 +548,49 @@ def test_ctrl_c_keeps_what_is_finished(
     small = ("--runner", "process", "--chunk", "0.05", "--no-shrink")
     assert sweep(out, *small) == 2
     message = capsys.readouterr().err
-    assert "interrupted: " in message
-    assert "the same command continues with the others" in message
     monkeypatch.undo()
-    assert 0 < len(rows(out)) <= 9
+    kept = len(rows(out))
+    assert 0 < kept <= 9
+    said, _, command = message.rpartition("\ncontinue with: ")
+    assert f"interrupted: {kept} of 16 runs are kept in {out} (" in said
+    assert said.endswith(f"; nothing is known of the other {16 - kept}")
 
-    assert sweep(out, *small) == 0
+    assert run_command(shlex.split(command)[1:]) == 0
     assert len(rows(out)) == 16
+
+
+def test_ctrl_c_while_failures_are_made_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All runs are in the report; the same command looks for the smaller scenarios."""
+    honest = shrink.signatures_until
+
+    def tired(*given: Any) -> Any:
+        INTERRUPTS.came = True
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(INTERRUPTS, "came", False)
+    monkeypatch.setattr(shrink, "signatures_until", tired)
+    words = ["sweep", "consumer-crash", "--variants", "documented", "--seeds", "4"]
+    words += ["--out", str(tmp_path / "out"), "--shrink-time", "5", "--runner", "process"]
+
+    assert run_command([*words, "--json"]) == 2
+    told = capsys.readouterr()
+    report = json.loads(told.out)
+    assert report["runs"] == 4
+    assert "interrupted: the report has all 4 runs" in told.err
+    assert [one["smallest"] and one["smallest"]["complete"] for one in report["failures"]] == [
+        False,
+        *[None] * (len(report["failures"]) - 1),
+    ]
+
+    INTERRUPTS.came = False
+    monkeypatch.setattr(shrink, "signatures_until", honest)
+    run_command([*shlex.split(report["command"])[1:], "--json"])
+    again = json.loads(capsys.readouterr().out)
+    assert again["verdicts"] == report["verdicts"]
+    assert again["failures"]
+    assert all(one["smallest"]["runs"] > 0 for one in again["failures"])
 
 
 def test_the_extra_is_named_where_a_library_is_missing(
@@ -564,7 +602,7 @@ def test_the_extra_is_named_where_a_library_is_missing(
     monkeypatch.setattr(table_rows, "find_spec", lambda name: None)
 
     assert sweep(tmp_path / "out") == 4
-    assert "needs pyarrow, which is not installed; pip install 'watchkeeper[spark]'" in (
+    assert "needs pyarrow, which is not installed; pip install 'watchkeeper[arrow]'" in (
         capsys.readouterr().err
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import struct
@@ -15,19 +16,24 @@ from kazoo.client import KazooClient
 from tests.support.live.broker_process import BrokerProcess, Starts, brokers, is_closed, received
 from tests.support.live_zookeeper import until
 from tests.support.log.vectors import unhex
+from watchkeeper.cli.main import run_command
 from watchkeeper.model.log.format import requests
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.frames import WireStruct
-from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, records, wrap
+from watchkeeper.model.log.format.message_08 import KeyedMessage, Record, encode, records, wrap
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.fetch import FetchRequest, PartitionFetch, PartitionFetched
 from watchkeeper.model.wire_08.group_offsets import (
     CommitRequest,
+    CommitRequestV1,
     CommittedRequest,
+    CommittedRequestV1,
+    ConsumerMetadataRequest,
     PartitionCommit,
     PartitionCommitted,
     PartitionNumber,
     PartitionOutcome,
+    TimedCommit,
 )
 from watchkeeper.model.wire_08.metadata import MetadataRequest
 from watchkeeper.model.wire_08.produce import PartitionMessages, ProduceRequest
@@ -239,7 +245,100 @@ def test_a_killed_broker_goes_on_with_the_next_offset(start: Starts, tmp_path: P
         assert produce(connection, "t").offset == 5
 
 
-def test_in_a_registry(start: Starts, tmp_path: Path) -> None:
+def test_offsets_of_groups_survive_a_kill(start: Starts) -> None:
+    """The coordinator keeps them in its log; golden bytes over a socket."""
+    look = unhex("0000000f 000a 0000 00000007 0001 63 0002 6731")
+    commit = unhex(
+        "00000036 0008 0001 00000001 000163 00026731 ffffffff 0000 00000001 000174 00000001"
+        "00000000 000000000000002a ffffffffffffffff 0000"
+    )
+    fetch = unhex("0000001e 0009 0001 00000001 000163 00026731 00000001 000174 00000001 00000000")
+    broker = start("offsets.topic.num.partitions=3", more=OF_0_8)
+    with broker.connect() as connection:
+        ask(MetadataRequest(("t",)), connection)
+        connection.sendall(look)
+        none = unhex("00000010 00000007 000f ffffffff 0000 ffffffff")
+        assert received(connection, len(none)) == none
+        connection.sendall(look)
+        port = struct.pack(">i", broker.port).hex()
+        found = unhex(f"00000019 00000007 0000 00000000 0009 3132372e302e302e31 {port}")
+        assert received(connection, len(found)) == found
+        connection.sendall(commit)
+        done = unhex("00000015 00000001 00000001 000174 00000001 00000000 0000")
+        assert received(connection, len(done)) == done
+    broker.kill()
+
+    broker = start("offsets.topic.num.partitions=3", more=OF_0_8)
+    answer = unhex(
+        "0000001f 00000001 00000001 000174 00000001 00000000 000000000000002a 0000 0000"
+    )
+    with broker.connect() as connection:
+        until(lambda: "offsets loaded" in broker.errors)
+        connection.sendall(fetch)
+        assert received(connection, len(answer)) == answer
+    assert broker.terminate() == 0
+
+
+COMPACTING = (
+    *("log.cleaner.enable=true", "log.cleaner.backoff.ms=20"),
+    *("log.cleaner.min.cleanable.ratio=0.01", "offsets.topic.num.partitions=1"),
+    "offsets.topic.segment.bytes=4000",
+)
+
+
+@pytest.mark.slow
+def test_a_compacted_topic_is_read_and_survives_kills(start: Starts) -> None:
+    """Offsets are committed while their log is compacted and the broker is killed."""
+    broker = start(*COMPACTING, more=OF_0_8)
+    with broker.connect() as connection:
+        ask(MetadataRequest(("t", "__consumer_offsets")), connection)
+    for number in range(3):
+        with broker.connect() as connection:
+            _commit_until_compacted(broker, connection, number)
+        broker.kill()
+        broker = start(*COMPACTING, more=OF_0_8)
+        with broker.connect() as connection:
+            until(lambda: _offset_of(connection) >= 0)
+            assert _offset_of(connection) == number
+            kept = _whole_topic(connection, "__consumer_offsets")
+        last = {each.key: each for each in kept}
+        assert len(kept) < kept[-1].offset
+        assert len(last) == 1
+    assert broker.terminate() == 0
+    assert "belongs to no log" not in start(*COMPACTING, more=OF_0_8).said[0]
+
+
+def _commit_until_compacted(
+    broker: BrokerProcess, connection: socket.socket, number: int
+) -> None:
+    commit = CommitRequestV1("g", (OfTopic("t", (TimedCommit(0, number),)),))
+    before = broker.errors.count("is compacted")
+    while broker.errors.count("is compacted") < before + 2:
+        for _ in range(60):
+            assert ask(commit, connection).topics[0].parts == (PartitionOutcome(0),)
+
+
+def _offset_of(connection: socket.socket) -> int:
+    wanted = CommittedRequestV1("g", (OfTopic("t", (PartitionNumber(0),)),))
+    offset: int = ask(wanted, connection).topics[0].parts[0].offset
+    return offset
+
+
+def _whole_topic(connection: socket.socket, topic: str) -> list[Record]:
+    """Every message of the first partition, fetch after fetch, as a consumer reads it."""
+    found: list[Record] = []
+    while True:
+        offset = found[-1].offset + 1 if found else 0
+        part = ask(fetch_of(topic, offset), connection).topics[0].parts[0]
+        assert part.error_code == 0
+        new = [each for each in records(part.messages) if each.offset >= offset]
+        if not new:
+            assert offset == part.high_watermark
+            return found
+        found += new
+
+
+def test_in_a_registry(start: Starts, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Registered in the layout of 0.8, the broker serves what the registry gives it."""
     with ensemble_of(Implementation.PYTHON, inside=tmp_path) as ensemble:
         ensemble.start()
@@ -252,16 +351,49 @@ def test_in_a_registry(start: Starts, tmp_path: Path) -> None:
             assert ask(commit, connection).topics[0].parts == (PartitionOutcome(0),)
             wanted = CommittedRequest("g", (OfTopic("t", (PartitionNumber(0),)),))
             assert ask(wanted, connection).topics[0].parts == (PartitionCommitted(0, 2),)
+            _check_migration(ensemble.hosts, connection, capsys)
         client = KazooClient(ensemble.hosts)
         client.start()
         try:
-            assert client.get("/consumers/g/offsets/t/0")[0] == b"2"
+            assert client.get("/consumers/g/offsets/t/0")[0] == b"3"
             assert client.get("/brokers/topics/t")[0] == b'{"partitions":{"0":[7]},"version":1}'
             assert client.get_children("/brokers/ids") == ["7"]
         finally:
             client.stop()
             client.close()
         assert broker.terminate() == 0
+
+
+def _check_migration(
+    hosts: str, connection: socket.socket, output: pytest.CaptureFixture[str]
+) -> None:
+    """The offset 2 is in ZooKeeper; it is committed to Kafka, and then a greater one."""
+
+    def migrate(*arguments: str) -> tuple[int, str]:
+        code = run_command(["migrate-offsets", hosts, "--group", "g", *arguments])
+        return code, "".join(output.readouterr())
+
+    until(lambda: ask(ConsumerMetadataRequest("g"), connection).error_code == 0)
+    code, said = migrate("--to", "kafka")
+    row = "t/0        2          none   Kafka is behind"
+    assert (code, said.splitlines()[1:]) == (1, [row, "not yet: Kafka is behind in 1 partition"])
+    for offset in (2, 3):
+        commit = CommitRequestV1("g", (OfTopic("t", (TimedCommit(0, offset),)),))
+        assert ask(commit, connection).topics[0].parts == (PartitionOutcome(0),)
+        assert migrate("--to", "kafka")[0] == 0
+    code, said = migrate("--to", "zookeeper", "--json")
+    assert code == 1
+    assert json.loads(said) == {
+        "group": "g",
+        "to": "zookeeper",
+        "offsets": {"t/0": {"zookeeper": 2, "kafka": 3}},
+        "behind": ["t/0"],
+    }
+    code, said = migrate("--to", "zookeeper", "--copy")
+    assert (code, said.splitlines()[0]) == (0, "t/0: 2 -> 3")
+    assert migrate("--to", "zookeeper")[0] == 0
+    code, said = migrate("--to", "kafka", "--copy")
+    assert (code, "--copy writes to ZooKeeper only" in said) == (4, True)
 
 
 def _error_of_topic(connection: socket.socket) -> int:

@@ -26,7 +26,8 @@ from watchkeeper.model.registry.payloads import (
 )
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.zookeeper_files.transactions import Transaction
-from watchkeeper.operate import audit, audit_watch
+from watchkeeper.operate.audit import audit
+from watchkeeper.operate.audit import watch as audit_watch
 from watchkeeper.real.access import Access
 from watchkeeper.real.client import reset_offsets
 from watchkeeper.real.client.snapshot import Reader

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -15,6 +18,7 @@ from tests.model.clients.test_mirror import fetched
 from tests.support.live.broker_process import AT_ONCE, BrokerProcess, brokers
 from tests.support.live_zookeeper import until
 from watchkeeper import Mirror
+from watchkeeper.cli.main import run_command
 from watchkeeper.model.clients.producer.producer import Producer
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_set_07 import encode
@@ -59,6 +63,18 @@ def mirror(hosts: str, port: int, **more: Any) -> Mirror:
     return Mirror(hosts, brokers=f"0:127.0.0.1:{port}", group="hub", topics="click.*", **given)
 
 
+@contextmanager
+def mirror_process(hosts: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command `mirror`, in a process."""
+    command = [sys.executable, "-m", "watchkeeper", "mirror", hosts, "--group", "hub"]
+    command += ["--topics", "click.*", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 PAYLOADS = [f"click {number}".encode() for number in range(40)]
 
 
@@ -84,6 +100,39 @@ def test_what_a_mirror_has_carried_its_successor_does_not_carry_again(
             until(lambda: len(there(target)) == 40)
             assert second.status.read == 10
     assert (second.status.arrived, second.status.failed_sends) == (10, 0)
+
+
+def test_the_command_mirrors_until_a_signal_comes(hosts: str, tmp_path: Path) -> None:
+    with (
+        source(hosts, tmp_path / "source", PAYLOADS),
+        brokers(tmp_path / "target") as start,
+    ):
+        target = start(*AT_ONCE)
+        words = ("--brokers", f"0:127.0.0.1:{target.port}", "--every", "100ms")
+        settings = ("--set", "zookeeper.session.timeout.ms=4000")
+        with mirror_process(hosts, *words, *settings) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first == f"mirror hub copies from {hosts} to 0:127.0.0.1:{target.port}\n"
+            until(lambda: there(target) == PAYLOADS)
+            process.send_signal(signal.SIGTERM)
+            said = process.stdout.read()
+            assert (process.wait(), said.splitlines()[-1]) == (
+                0,
+                "mirror hub has ended: 40 messages read, 40 arrived",
+            )
+            assert "mirror hub is a member of its group, with 1 partition" in said
+
+
+def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["mirror", "localhost:1", "--brokers", "0:localhost:1", "--group", "hub"]
+
+    assert run_command([*words, "--topics", "["]) == 4
+    assert "[" in capsys.readouterr().err
+    assert run_command([*words, "--topics", "a", "--set", "fetch.sise=1"]) == 4
+    assert "did you mean fetch.size?" in capsys.readouterr().err
+    assert run_command([*words, "--topics", "a", "--producer-set", "broker.list=x"]) == 4
+    assert "broker.list is not a mirror's to set" in capsys.readouterr().err
 
 
 def test_a_target_that_is_away_is_waited_for_and_nothing_counts_as_arrived(

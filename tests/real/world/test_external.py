@@ -35,6 +35,7 @@ from tests.support.live_zookeeper import (
     until,
 )
 from tests.support.patience import PATIENCE_S
+from watchkeeper.api.folder import held
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import parse
@@ -48,7 +49,6 @@ from watchkeeper.real.world.observer import Deletion, Observer
 from watchkeeper.real.zookeepers.committed import committed_by
 from watchkeeper.real.zookeepers.ensemble import Ensemble
 from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
-from watchkeeper.run.folder import held
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 HERE = ("--allow-faults-on", "127.0.0.1")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.design_page.host import new_host, run
 
 from watchkeeper.api.profile import profile_of
 from watchkeeper.cli.main import run_command
+from watchkeeper.experiment.apparatus.host import new_host, run
 from watchkeeper.model.calibration.disk import MIB, DiskSizes, MeasuredDisk, Surroundings
 from watchkeeper.model.calibration.latency import distribution
 from watchkeeper.model.log.format.contents import Series, whole_series

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from bench.design_page.host import Host, new_host, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
 from watchkeeper.model.log.format.contents import (
     Contents,
     Series,

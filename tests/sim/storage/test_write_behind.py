@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench.design_page.host import Host, new_host, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from watchkeeper.experiment.apparatus.host import Host, new_host, run
 from watchkeeper.model.log.format.contents import Series, whole_series
 from watchkeeper.model.log.storage import Append, CreateFile, Delete, Flush, Read, Send
 from watchkeeper.sim.disk.host_costs import MACHINES

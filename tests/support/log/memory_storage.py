@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from watchkeeper.model.actor.effects import Now
+from watchkeeper.model.actor.effects import Now, Sleep
 from watchkeeper.model.log.format.contents import Contents, size_of, slice_contents
 from watchkeeper.model.log.storage import (
     Append,
@@ -107,6 +107,7 @@ class MemoryStorage(Killable):
             Rename: self._rename,
             Touch: self._touch,
             Now: lambda effect: self.now_ms,
+            Sleep: lambda effect: None,
         }
 
     def answer(self, effect: Any) -> Any:
@@ -198,4 +199,5 @@ class MemoryStorage(Killable):
         self.files[effect.to] = self.files.pop(effect.path)
 
     def _touch(self, effect: Touch) -> None:
-        self.files[effect.path].modified_ms = self.now_ms
+        at_ms = self.now_ms if effect.modified_ms is None else effect.modified_ms
+        self.files[effect.path].modified_ms = at_ms

@@ -1,0 +1,1 @@
+"""`watchkeeper experiment`: what the design page states, measured on a simulated machine."""

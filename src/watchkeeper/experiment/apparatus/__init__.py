@@ -1,0 +1,1 @@
+"""What experiments are made with: a host, its programs, and how an outcome is written down."""

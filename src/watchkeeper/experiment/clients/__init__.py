@@ -1,0 +1,1 @@
+"""Experiments on producers and consumers, and on what passes between them and brokers."""
