@@ -20,11 +20,11 @@ from watchkeeper.model.properties.at_quiescence import (
     COVER,
     CalmJudge,
 )
-from watchkeeper.model.properties.control_plane.controllers import (
+from watchkeeper.model.properties.control_plane.judges import Judge, event_judges
+from watchkeeper.model.properties.control_plane.rests import (
     ControlPlaneJudge,
     control_plane_judge,
 )
-from watchkeeper.model.properties.control_plane.judges import Judge, event_judges
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.messages import MessageJudges, message_judges
 from watchkeeper.model.properties.ownership import (

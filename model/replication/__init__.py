@@ -3,6 +3,7 @@
 variants     the two versions, 0.8.2.2 as shipped and `hardened`, as one table; read this first
 settings     the configuration of replication in one broker
 replica_log  the log of a replica: records with the epoch of the leader that appended them
+settings     how brokers are configured
 truncation   the rules by which versions of Kafka cut a follower's log
 messages     records as messages of 0.8, in files and between brokers
 requests     the requests between brokers, and those of producers, as values

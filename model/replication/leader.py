@@ -30,9 +30,9 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, IsrChange, PartitionState
 from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
-from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
-from watchkeeper.model.replication.replicas import Arrival, Replicas
+from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.requests import (
     ALL,
     CONSUMER,
@@ -175,11 +175,10 @@ async def _note_fetch(all_of: Replicas, broker: int, wanted: Wanted) -> None:
     if not all_of.leads(replica) or broker not in replica.replicas:
         return
     now = all_of.now_ms()
-    follower = replica.followers.setdefault(broker, Follower(now, now))
-    follower.end, follower.heard_ms = wanted.offset, now
-    if wanted.offset >= replica.end:
-        follower.caught_up_ms = now
+    follower = replica.followers.setdefault(broker, Follower(now))
+    follower.fetches(wanted.offset, replica.end, now)
     if broker not in replica.isr and _may_join(all_of, replica, wanted.offset):
+        follower.caught_up_ms = now
         await change_isr(all_of, replica, (*replica.isr, broker))
     await all_of.raise_high_watermark(replica)
 
@@ -228,11 +227,11 @@ def _lags(all_of: Replicas, replica: Replica, broker: int) -> bool:
     follower = replica.followers.get(broker)
     if broker == me.broker_id or follower is None:
         return False
-    oldest_ms = all_of.now_ms() - me.lag_time_ms
+    oldest_ms = all_of.oldest_ms()
     if me.variant.slow_follower is SlowFollower.LONG_BEHIND:
-        return follower.caught_up_ms < oldest_ms
-    behind = replica.end - (follower.end or 0)
-    return follower.heard_ms < oldest_ms or behind > me.lag_messages
+        return not follower.was_caught_up(oldest_ms)
+    is_behind = follower.end is not None and replica.end - follower.end > me.lag_messages
+    return follower.heard_ms < oldest_ms or is_behind
 
 
 async def change_isr(all_of: Replicas, replica: Replica, isr: tuple[int, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.registry.payloads import NO_LEADER
@@ -16,10 +17,36 @@ class Follower:
 
     heard_ms: int
     """When it fetched last; or when this leader began to lead."""
-    caught_up_ms: int
-    """When it was at the end of the log last."""
+    caught_up_ms: int | None = None
+    """When it was at the end of the log last; or when it was found in the ISR."""
     end: int | None = None
     """The end of its log; None until it has fetched."""
+    leader_end: int = 0
+    """The end of the leader's log when it fetched last."""
+
+    def fetches(self, offset: int, leader_end: int, now_ms: int) -> None:
+        """Note a fetch from an offset on.
+
+        Under a steady load a follower is behind at each of its fetches. It was at the end at the
+        fetch before, if it has by now what the leader had then (KAFKA-4485).
+        """
+        if offset >= leader_end:
+            self.caught_up_ms = now_ms
+        elif self.end is not None and offset >= self.leader_end:
+            self.caught_up_ms = self.heard_ms
+        self.end, self.leader_end, self.heard_ms = offset, leader_end, now_ms
+
+    def was_caught_up(self, since_ms: int) -> bool:
+        """Whether it was at the end of the log since then."""
+        return self.caught_up_ms is not None and self.caught_up_ms >= since_ms
+
+
+class Arrival(NamedTuple):
+    """What a fetch waits for."""
+
+    partitions: frozenset[Partition]
+    of_consumer: bool
+    """Whether it waits for a higher high watermark, and not for a longer log."""
 
 
 @dataclass(slots=True)
@@ -65,6 +92,25 @@ class Replica:
     def end(self) -> int:
         """The offset of the next record."""
         return len(self.log)
+
+    def note_members(self, own: int, now_ms: int) -> None:
+        """Give each follower in the ISR its time, and wait for none that has left it."""
+        for broker in self.replicas:
+            if broker == own:
+                continue
+            follower = self.followers.setdefault(broker, Follower(now_ms, now_ms))
+            if broker not in self.isr:
+                follower.caught_up_ms = None
+
+    def about_to_join(self, since_ms: int) -> list[int]:
+        """Return the followers outside of the ISR that were at the end of the log since then."""
+        return [
+            broker
+            for broker, follower in self.followers.items()
+            if broker not in self.isr
+            and broker in self.replicas
+            and follower.was_caught_up(since_ms)
+        ]
 
     def take(self, said: LeaderState) -> None:
         """Take over what the controller says."""

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import count
-from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
 from watchkeeper.model.replication.registry import read_states, settings_of
-from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica import Arrival, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
@@ -41,6 +40,7 @@ from watchkeeper.model.replication.requests import (
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
+    Awaited,
     FirstRequest,
     StaleMetadata,
     SteadyLeader,
@@ -57,14 +57,6 @@ STATE_CHANGES = "state changes"
 """The queue that one request of a controller fills while it is carried out."""
 CHECKPOINTS = "checkpoints"
 """The queue that a write of the checkpoint fills while it is under way."""
-
-
-class Arrival(NamedTuple):
-    """What a fetch waits for."""
-
-    partitions: frozenset[Partition]
-    of_consumer: bool
-    """Whether it waits for a higher high watermark, and not for a longer log."""
 
 
 class Replicas:
@@ -166,6 +158,7 @@ class Replicas:
     async def _lead_and_follow(self, request: LeaderAndIsr) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await _note_taken(request)
         addresses = dict(request.leaders)
         codes: dict[Partition, ErrorCode] = {}
         fresh: list[LeaderState] = []
@@ -239,12 +232,8 @@ class Replicas:
         replica.must_cut = replica.is_stopped = False
         replica.epoch_start = replica.end
         if not led_before or self.me.variant.steady_leader is SteadyLeader.FORGETS:
-            now = self.now_ms()
-            replica.followers = {
-                broker: Follower(now, now)
-                for broker in said.replicas
-                if broker != self.me.broker_id
-            }
+            replica.followers = {}
+        replica.note_members(self.me.broker_id, self.now_ms())
         needs = self.me.min_in_sync
         more = {"min_in_sync": needs} if needs > 1 else {}
         await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr), **more)
@@ -302,6 +291,7 @@ class Replicas:
     async def _stop(self, request: StopReplica) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await _note_taken(request)
         for partition in request.partitions:
             replica = self.by_partition.get(partition)
             if replica is None:
@@ -320,8 +310,15 @@ class Replicas:
 
     async def update_metadata(self, request: UpdateMetadata) -> Outcome:
         """Know who leads which partition, and which brokers are alive."""
+        await put(STATE_CHANGES, True, 1)
+        outcome = await self._know(request)
+        await take(STATE_CHANGES)
+        return outcome
+
+    async def _know(self, request: UpdateMetadata) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await _note_taken(request)
         await self._forget_what_may_be_stale(request.controller_epoch)
         self.alive = request.alive
         leaders: list[list[object]] = []
@@ -407,9 +404,15 @@ class Replicas:
         await self.files.truncate(replica.partition, end)
 
     async def raise_high_watermark(self, replica: Replica) -> None:
-        """Raise the high watermark of a leader to the smallest end in the ISR."""
+        """Raise the high watermark of a leader to the smallest end in the ISR.
+
+        If it waits for the ISR alone, it may run ahead of a follower that is always a little
+        behind, so that this one never joins the ISR (KAFKA-4485).
+        """
         ends: list[int] = []
-        for broker in replica.isr:
+        lately = self.me.variant.awaited is Awaited.CAUGHT_UP
+        joining = replica.about_to_join(self.oldest_ms()) if lately else []
+        for broker in (*replica.isr, *joining):
             if broker == self.me.broker_id:
                 ends.append(replica.end)
                 continue
@@ -426,6 +429,10 @@ class Replicas:
         enough = len(replica.isr) >= self.min_in_sync(replica.partition.topic)
         code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         await self.answer_waiting(replica, done, code)
+
+    def oldest_ms(self) -> int:
+        """Since when a follower has to have been at the end of the log."""
+        return self.now_ms() - self.me.lag_time_ms
 
     async def wake_fetches(self, replica: Replica, *, of_consumers: bool) -> None:
         """Let fetches that wait go on: something new has come for them."""
@@ -474,6 +481,16 @@ class Replicas:
             high_watermark=replica.high_watermark,
             **more,
         )
+
+
+async def _note_taken(request: LeaderAndIsr | StopReplica | UpdateMetadata) -> None:
+    """Write into the trace that a request of a controller is carried out."""
+    await emit(
+        EventKind.CONTROL_TAKEN,
+        controller=request.controller,
+        request=type(request).__name__,
+        epoch=request.controller_epoch,
+    )
 
 
 def _lock(replica: Replica) -> str:

@@ -64,6 +64,13 @@ class SlowFollower(StrEnum):
     LONG_BEHIND = "one that was at the end of the log too long ago"
 
 
+class Awaited(StrEnum):
+    """Which followers need to have a message before a leader commits it."""
+
+    IN_SYNC = "those in the ISR"
+    CAUGHT_UP = "those in the ISR, and those that were at the end of the log lately (KAFKA-4485)"
+
+
 class LongerLog(StrEnum):
     """What a follower does whose log is longer than its leader's (KAFKA-3924)."""
 
@@ -97,6 +104,7 @@ class ReplicationVariant:
     waiting_producers: WaitingProducers
     steady_leader: SteadyLeader
     slow_follower: SlowFollower
+    awaited: Awaited
     stale_metadata: StaleMetadata
     longer_log: LongerLog
     changed_isr: ChangedIsr
@@ -112,6 +120,7 @@ KAFKA_08 = ReplicationVariant(
     waiting_producers=WaitingProducers.WAIT,
     steady_leader=SteadyLeader.FORGETS,
     slow_follower=SlowFollower.MANY_MESSAGES,
+    awaited=Awaited.IN_SYNC,
     stale_metadata=StaleMetadata.KEPT,
     longer_log=LongerLog.HALTS,
     changed_isr=ChangedIsr.WRITTEN,
@@ -127,6 +136,7 @@ HARDENED = ReplicationVariant(
     waiting_producers=WaitingProducers.ANSWERED,
     steady_leader=SteadyLeader.REMEMBERS,
     slow_follower=SlowFollower.LONG_BEHIND,
+    awaited=Awaited.CAUGHT_UP,
     stale_metadata=StaleMetadata.FORGOTTEN,
     longer_log=LongerLog.CUT,
     changed_isr=ChangedIsr.ANNOUNCED,

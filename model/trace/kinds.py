@@ -43,6 +43,7 @@ class EventKind(StrEnum):
     CALLBACK_LATE = "callback late"
     CONTROLLER_BLOCKED = "controller blocked"
     CONTROL_SENT = "control request sent"
+    CONTROL_TAKEN = "control request taken"
     CONTROL_REFUSED = "control request refused"
     REQUEST_UNREADABLE = "request unreadable"
     REASSIGNING = "reassigning"
@@ -181,6 +182,9 @@ MEANINGS: dict[EventKind, str] = {
         "holds the lock that the thread waits for"
     ),
     EventKind.CONTROL_SENT: "a controller hands a request to the channel of a broker",
+    EventKind.CONTROL_TAKEN: (
+        "a broker begins to carry out a request of a controller, of an epoch that is not too old"
+    ),
     EventKind.CONTROL_REFUSED: (
         "a broker has answered a controller's request with an error; `partitions` are those "
         "that it does not accept, with the code"

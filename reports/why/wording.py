@@ -238,6 +238,10 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
         f"{event.node} waited for its own thread, with the lock that the thread needed"
     ),
     EventKind.CONTROL_SENT: _sent,
+    EventKind.CONTROL_TAKEN: lambda event: (
+        f"{event.node} carried out {event.detail['request']} of broker "
+        f"{event.detail['controller']}, of epoch {event.detail['epoch']}"
+    ),
     EventKind.CONTROL_REFUSED: _refused,
     EventKind.REQUEST_UNREADABLE: lambda event: (
         f"{event.node} could not read the request{_why(event)}"

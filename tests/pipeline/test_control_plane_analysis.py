@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from bench.control_plane_bugs import controllers, replicas
+from bench.control_plane_bugs.bugs_of_08 import ONLY_REPLICA_ON_THE_CONTROLLER, TWO_SENDERS
+from bench.control_plane_bugs.mutant import Scenario, nothing
 
 from tests.pipeline.test_analysis import Shown, analyzed, tampered_verdict, write_run
 from tests.sim import test_controller_chaos, test_replication_chaos
 from watchkeeper import simulate
 from watchkeeper.api.result import Result
+from watchkeeper.model.controller import controller, preferred
 from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.scenarios import ScenarioError
@@ -35,6 +39,9 @@ RUNS = (
     ("preferred-election-of-unknown-partition", "kafka_08", 1),
     ("settings-changed-twice", "hardened", 1),
     ("rolling-restart", "hardened", 4),
+    ("leaders-balanced", "hardened", 1),
+    ("preferred-leader-dead", "kafka_08", 1),
+    ("last-in-sync-crashes", "hardened", 1),
     ("group-reads-replicas", "kafka_08", 1),
     ("follower-longer-than-leader", "kafka_08", 1),
     ("isr-in-metadata", "kafka_08", 1),
@@ -46,8 +53,13 @@ RUNS = (
     ("controller-expires-while-it-balances", "kafka_08", 1),
     ("group-reads-then-unclean-election", "hardened", 1),
 )
-BUGS = ("KAFKA-858", "KAFKA-999")
+BUGS = ("KAFKA-858", "KAFKA-999", "KAFKA-532")
 """Bugs that are put back, each in its replay."""
+REPLAYS: tuple[tuple[str, Scenario], ...] = (
+    ("two-senders", TWO_SENDERS),
+    ("dead-leader", ONLY_REPLICA_ON_THE_CONTROLLER),
+)
+"""Timelines of their own, in which the shipped programs violate what they do in no scenario."""
 TAMPERED = ("leader-and-successor-crash", "hardened", 5)
 
 
@@ -59,6 +71,17 @@ def runs_with_bugs() -> Iterator[Result]:
             assert isinstance(replay, dict), "these bugs have a replay of their own"
             with bug.apply():
                 yield simulate({**replay, "name": bug.name.lower()}, variant=bug.variant, seed=1)
+
+
+def runs_without_preferred_leaders() -> Iterator[Result]:
+    """Controllers do not look at who leads, elect no broker on request, and leave the request."""
+    for name, where, what in (
+        ("leaders-balanced", controller, "rebalance_leaders"),
+        ("preferred-leader-dead", preferred, "elect_preferred"),
+        ("preferred-leader-dead", preferred, "_delete_request"),
+    ):
+        with patch.object(where, what, nothing):
+            yield simulate(name, variant="hardened", seed=2)
 
 
 def drawn_runs() -> Iterator[Result]:
@@ -81,7 +104,11 @@ def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """One analysis of runs that hold, runs that do not, and one that was tampered with."""
     home = tmp_path_factory.mktemp("control-plane")
     results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
+    results += [
+        simulate({**replay, "name": name}, variant="kafka_08", seed=1) for name, replay in REPLAYS
+    ]
     results += runs_with_bugs()
+    results += runs_without_preferred_leaders()
     results += drawn_runs()
     for result in results:
         write_run(home / "runs", result)

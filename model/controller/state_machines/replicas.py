@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.controller.state_machines.channel import Sender
 from watchkeeper.model.controller.state_machines.context import Replica, place_of
 from watchkeeper.model.controller.state_machines.reign import Reign, TransitionFailed
@@ -89,6 +90,8 @@ async def _remove_from_isr(reign: Reign, replica: Replica) -> None:
     while True:
         before = await reign.state_to_replace(partition, was_refused=was_refused)
         if before is None:
+            if _may_stop_without_state(reign, partition):
+                return
             raise TransitionFailed("its partition has no state")
         if before.state.controller_epoch > reign.context.epoch:
             raise TransitionFailed(
@@ -111,6 +114,12 @@ async def _remove_from_isr(reign: Reign, replica: Replica) -> None:
         if await reign.write(write):
             return
         was_refused = True
+
+
+def _may_stop_without_state(reign: Reign, partition: Partition) -> bool:
+    """Whether a replica of a topic that goes may stop though its state has gone first."""
+    stops = reign.me.variant.replica_without_state is ReplicaWithoutState.STOPS
+    return stops and partition.topic in reign.context.deletions
 
 
 TRANSITIONS: Mapping[ReplicaStatus, Mapping[ReplicaStatus, Action]] = {

@@ -134,7 +134,10 @@ class StrayReplicas(StrEnum):
 
 
 class ReplicaWithoutState(StrEnum):
-    """What becomes of a replica that has to stop if its partition has no state (KAFKA-6650)."""
+    """What becomes of a replica that has to stop if its partition has no state.
+
+    KAFKA-2937: the state of a topic that goes was deleted first. KAFKA-6650: it never had one.
+    """
 
     FAILS = "it cannot stop, and its topic is never deleted"
     STOPS = "it stops"

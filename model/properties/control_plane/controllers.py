@@ -1,20 +1,18 @@
-"""Judges of the control plane: controllers, their epochs, and the leaders that they elect.
+"""The judge of controllers, their epochs, and the leaders that they elect, in one cluster.
 
-They follow the registry through the writes of a trace, for each cluster whose brokers elect a
-controller. A write of a partition's state is a controller's, unless its leader changes the ISR.
+It follows the registry through the writes of a trace. A write of a partition's state is a
+controller's, unless its leader changes the ISR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_rests
-from watchkeeper.model.properties.verdicts import Finding, Property, Subject
+from watchkeeper.model.properties.verdicts import Property, Subject
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import (
@@ -25,8 +23,6 @@ from watchkeeper.model.registry.payloads import (
     TopicConfig,
 )
 from watchkeeper.model.trace.assignments import assignment_of
-from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event
 
 ONE_CONTROLLER = Property(
     "one controller an epoch",
@@ -308,7 +304,7 @@ class ClusterJudge:
     def _judge_leader(self, partition: Partition, at_us: int) -> None:
         live = self.registry.live
         state = self.registry.states.get(partition)
-        able = [broker for broker in self._able(partition, state) if broker in live]
+        able = [broker for broker in self.able(partition, state) if broker in live]
         if not able:
             return
         self.evidence.exercise(LED)
@@ -321,7 +317,7 @@ class ClusterJudge:
             shape = "a partition without a live leader"
             self.evidence.violate(LED, at_us, shape, text, _about(partition))
 
-    def _able(self, partition: Partition, state: PartitionState | None) -> tuple[int, ...]:
+    def able(self, partition: Partition, state: PartitionState | None) -> tuple[int, ...]:
         """The replicas that may lead a partition if they are alive."""
         own = self.registry.settings.get(partition.topic, TopicConfig())
         if state is None or own.allows_unclean(self.allows_unclean):
@@ -338,111 +334,3 @@ def _about(partition: Partition, *writers: str) -> Subject:
         topic=partition.topic,
         paths=(state, paths.CONTROLLER, paths.CONTROLLER_EPOCH),
     )
-
-
-class ControlPlaneJudge:
-    """Judges the control planes of all clusters of a run."""
-
-    KINDS = frozenset(
-        {
-            *RestTracker.KINDS,
-            EventKind.APPLIED,
-            EventKind.FAILOVER_COMPLETED,
-            EventKind.CONTROLLER_RESIGNED,
-        }
-    )
-
-    def __init__(self, plan: Plan, history: History) -> None:
-        self.history = history
-        self.evidence = Evidence(CONTROL_PLANE)
-        clusters = [cluster for cluster in plan.clusters if cluster.controller is not None]
-        self.judges = {cluster.name: ClusterJudge(cluster, self.evidence) for cluster in clusters}
-        self._cluster_of: dict[str, str] = {}
-        """Process -> its cluster, of those that may write its registry."""
-        self._trackers: dict[str, RestTracker] = {}
-        for cluster, tracker in cluster_rests(plan):
-            if cluster.name in self.judges:
-                self._trackers[cluster.name] = tracker
-                self._cluster_of.update(dict.fromkeys(tracker.concerned, cluster.name))
-        self._handlers: dict[str, Callable[[Event], None]] = {
-            EventKind.APPLIED: self._applied,
-            EventKind.SESSION_EXPIRED: self._session_ended,
-            EventKind.SESSION_CLOSED: self._session_ended,
-            EventKind.FAILOVER_COMPLETED: self._failed_over,
-            EventKind.CONTROLLER_RESIGNED: self._ceased,
-            EventKind.STARTED: self._ceased,
-            EventKind.ENDED: self._ceased,
-        }
-
-    def before(self, event: Event) -> None:
-        """Judge the rests that have lasted long enough, before an event changes anything."""
-        for name, tracker in self._trackers.items():
-            if event.t_us >= tracker.due_us:
-                tracker.due_us = NEVER
-                self.judges[name].judge_rest(self.history)
-
-    def after(self, event: Event) -> None:
-        """Follow an event that the history knows already."""
-        if event.kind in RestTracker.KINDS:
-            for tracker in self._trackers.values():
-                tracker.look(event, self.history)
-        handler = self._handlers.get(event.kind)
-        if handler is not None:
-            handler(event)
-
-    def close(self, end_us: int) -> None:
-        """The run is over."""
-        for name, tracker in self._trackers.items():
-            if end_us >= tracker.due_us:
-                self.judges[name].judge_rest(self.history)
-            tracker.close(end_us)
-
-    def findings(self) -> Iterator[Finding]:
-        """The finding on each property."""
-        return self.evidence.findings()
-
-    # --- events ------------------------------------------------------------------------
-
-    def _applied(self, event: Event) -> None:
-        writer = self.history.holders.get(event.session, "")
-        judge = self._judge_of(writer)
-        if judge is None:
-            self._applied_by_hand(event)
-            return
-        for change in event.detail["did"]:
-            if change[0] == "deleted":
-                judge.deleted(change[1])
-            else:
-                judge.written(change[1], writer, change[3], event.t_us)
-
-    def _applied_by_hand(self, event: Event) -> None:
-        """An operator has requested a deletion or changed settings, in the only cluster."""
-        if len(self.judges) == 1:
-            [judge] = self.judges.values()
-            for change in event.detail["did"]:
-                if change[0] != "deleted" and change[1].startswith((DELETIONS, SETTINGS)):
-                    judge.written(change[1], "", change[3], event.t_us)
-
-    def _session_ended(self, event: Event) -> None:
-        judge = self._judge_of(self.history.holders.get(event.session, ""))
-        if judge is not None:
-            for _, path, _ in event.detail["did"]:
-                judge.vanished(path)
-
-    def _failed_over(self, event: Event) -> None:
-        judge = self._judge_of(event.node)
-        if judge is not None:
-            judge.failed_over(event.node, event.detail["epoch"])
-
-    def _ceased(self, event: Event) -> None:
-        judge = self._judge_of(event.node)
-        if judge is not None:
-            judge.ceased(event.node)
-
-    def _judge_of(self, node: str) -> ClusterJudge | None:
-        return self.judges.get(self._cluster_of.get(node, ""))
-
-
-def control_plane_judge(plan: Plan, history: History) -> ControlPlaneJudge | None:
-    """The judge of a run's control planes; None if no broker elects a controller."""
-    return ControlPlaneJudge(plan, history) if plan.elects_controllers else None

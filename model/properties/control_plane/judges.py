@@ -14,15 +14,25 @@ from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.costs import COSTS, CostsJudge
 from watchkeeper.model.properties.control_plane.halts import HALTS, HaltsJudge
 from watchkeeper.model.properties.control_plane.isrs import ISRS, IsrsJudge
+from watchkeeper.model.properties.control_plane.leaders import NO_DEAD_LEADERS, PREFERRED
 from watchkeeper.model.properties.control_plane.marks import HIGH_WATERMARKS, MarksJudge
 from watchkeeper.model.properties.control_plane.replication import REPLICATION, ReplicationJudge
+from watchkeeper.model.properties.control_plane.requests import REQUESTS, RequestsJudge
 from watchkeeper.model.properties.control_plane.spread import SPREADS, SpreadJudge
 from watchkeeper.model.properties.control_plane.updates import UPDATES, UpdatesJudge
 from watchkeeper.model.properties.history import History
 
-OF_CONTROLLERS = (*CONTROL_PLANE, *UPDATES, *COSTS, *SPREADS)
+OF_CONTROLLERS = (*CONTROL_PLANE, NO_DEAD_LEADERS, *UPDATES, *COSTS, *SPREADS)
 """The properties of clusters whose brokers elect a controller."""
-OF_REPLICAS = (*REPLICATION, *BROKERS, *HIGH_WATERMARKS, *HALTS, *ISRS)
+OF_REPLICAS = (
+    PREFERRED,
+    *REQUESTS,
+    *REPLICATION,
+    *BROKERS,
+    *HIGH_WATERMARKS,
+    *HALTS,
+    *ISRS,
+)
 """The properties of clusters whose brokers replicate."""
 OF_CONTROL_PLANES = (*OF_CONTROLLERS, *OF_REPLICAS)
 
@@ -30,6 +40,7 @@ Judge = (
     UpdatesJudge
     | CostsJudge
     | SpreadJudge
+    | RequestsJudge
     | ReplicationJudge
     | BrokersJudge
     | MarksJudge
@@ -49,6 +60,7 @@ def event_judges(plan: Plan, history: History) -> tuple[Judge, ...]:
         )
     if plan.replicates:
         judges += (
+            RequestsJudge(plan, history),
             ReplicationJudge(plan, history),
             BrokersJudge(plan, history),
             MarksJudge(plan, history),

@@ -7,6 +7,8 @@ controllers   the properties of controllers
 updates       whether a write replaces what its writer does not know
 spread        how tools spread the partitions that they add
 costs         what controllers do, against what has changed
+leaders       who leads at rest
+requests      what controllers send, and what brokers carry out
 replication   the properties of replicas
 brokers       the properties of what brokers know and hold
 marks         whether what brokers know to be committed outlives their processes

@@ -138,27 +138,29 @@ def at_rest(
     facts: Facts,
     registry: Registry,
     plans: Plans,
-    looks: DataFrame,
+    there: DataFrame,
     tables: Tables,
 ) -> DataFrame:
-    """The two properties at rest; `looks` has run, cluster, seq: the last event before one."""
-    live = tables.keep("registrations", registrations(registry.written))
-    known = looks.join(live.select(*CLUSTER, "id", "begins", "ends"), CLUSTER).where(
-        "begins <= seq AND seq < ends"
-    )
-    there = tables.keep(
-        "looks_with_brokers",
-        known.groupBy(*CLUSTER, "seq").agg(sql.collect_set("id").alias("live")),
-    )
-    idle = _without_controller(there, facts, registry, plans)
-    partitions = tables.keep("able", _able(there, registry, plans))
+    """The two properties at rest; `there` has the looks with the brokers that are alive."""
+    idle = without_controller(there, facts, registry, plans)
+    partitions = tables.keep("able", able(there, registry, plans).where("size(able) > 0"))
     unled = partitions.where("state IS NULL OR NOT array_contains(live, state.leader)")
     return found(runs, ACTING.name, idle, there).unionByName(
         found(runs, LED.name, unled, partitions)
     )
 
 
-def _without_controller(
+def with_brokers(looks: DataFrame, registry: Registry) -> DataFrame:
+    """The looks at which a broker is alive, with all of them.
+
+    `looks` has run, cluster, seq: the last event before one.
+    """
+    live = registrations(registry.written).select(*CLUSTER, "id", "begins", "ends")
+    known = looks.join(live, CLUSTER).where("begins <= seq AND seq < ends")
+    return known.groupBy(*CLUSTER, "seq").agg(sql.collect_set("id").alias("live"))
+
+
+def without_controller(
     looks: DataFrame, facts: Facts, registry: Registry, plans: Plans
 ) -> DataFrame:
     """The looks at which the broker that `/controller` names does not act."""
@@ -196,14 +198,17 @@ def _acting(events: DataFrame, plans: Plans) -> DataFrame:
     return versions(rows, [*CLUSTER, "by"])
 
 
-def _able(looks: DataFrame, registry: Registry, plans: Plans) -> DataFrame:
-    """A row a look and a partition that a live replica may lead, with the state of then."""
+def able(looks: DataFrame, registry: Registry, plans: Plans) -> DataFrame:
+    """A row a look and a partition, with the state of then and the live replicas that may lead.
+
+    Without those of topics that are to be deleted.
+    """
     at_look = [*CLUSTER, "topic", "partition", "seq"]
     assigned = (
         looks.join(registry.replicas, CLUSTER)
         .where("begins <= seq AND seq < ends")
         .drop("begins", "ends")
-        .join(_deletions(registry.written), [*CLUSTER, "topic"], "left")
+        .join(deletions(registry.written), [*CLUSTER, "topic"], "left")
         .groupBy(*at_look, "live", "replicas")
         .agg(sql.max(sql.expr("coalesce(begins <= seq AND seq < ends, false)")).alias("goes"))
         .where("NOT goes")
@@ -218,10 +223,10 @@ def _able(looks: DataFrame, registry: Registry, plans: Plans) -> DataFrame:
     )
     with_state = assigned.join(of_state, at_look, "left")
     unclean = _unclean(with_state, registry, plans, at_look)
-    able = sql.when(
+    may_lead = sql.when(
         sql.col("state").isNull() | sql.col("unclean"), sql.col("replicas")
     ).otherwise(sql.col("state.isr"))
-    return unclean.withColumn("able", sql.array_intersect(able, "live")).where("size(able) > 0")
+    return unclean.withColumn("able", sql.array_intersect(may_lead, "live"))
 
 
 def _unclean(
@@ -246,7 +251,7 @@ def _unclean(
     )
 
 
-def _deletions(written: DataFrame) -> DataFrame:
+def deletions(written: DataFrame) -> DataFrame:
     """A row an interval in which a topic is to be deleted."""
     rows = (
         applied(written)

@@ -13,8 +13,10 @@ from watchkeeper.pipeline.analysis.control_plane import (
     costs,
     halts,
     isrs,
+    leaders,
     marks,
     replication,
+    requests,
     spread,
     updates,
 )
@@ -49,10 +51,14 @@ def of_control_planes(
         )
     seen = registry(facts, plans, own, alone="is_alone", sees_hand=False)
     looks = own.keep("looks_at_ends", _looks(facts, restless, elect, plans, own))
+    there = own.keep("looks_with_brokers", controllers.with_brokers(looks, seen))
     found = (
         own.keep("always", controllers.always(elect, seen, own))
         .unionByName(
-            own.keep("at_rest", controllers.at_rest(elect, facts, seen, plans, looks, own))
+            own.keep("at_rest", controllers.at_rest(elect, facts, seen, plans, there, own))
+        )
+        .unionByName(
+            own.keep("dead_leaders", leaders.dead_leaders(elect, seen, plans, there, own))
         )
         .unionByName(own.keep("updates", updates.judged(elect, facts, seen, plans, own)))
         .unionByName(own.keep("costs", costs.judged(elect, facts, seen, plans)))
@@ -70,6 +76,10 @@ def of_control_planes(
         )
         .unionByName(own.keep("brokers", brokers.judged(replicate, facts, all_seen, plans, own)))
         .unionByName(own.keep("marks", marks.judged(replicate, facts, plans)))
+        .unionByName(
+            own.keep("preferred", leaders.preferred(replicate, facts, seen, plans, there, own))
+        )
+        .unionByName(own.keep("requests", requests.judged(replicate, facts, plans)))
         .unionByName(own.keep("halts", halts.judged(replicate, facts, plans)))
         .unionByName(own.keep("known_isrs", isrs.judged(replicate, facts, all_seen, plans)))
     )

@@ -16,6 +16,7 @@ from pyspark.sql.types import (
 )
 
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.control_plane.leaders import calm_us
 from watchkeeper.model.properties.quiescence import QUIET_TICKS
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def _schema(**columns: Any) -> StructType:
     return StructType([StructField(name, kind, False) for name, kind in columns.items()])
 
 
+NO_CALM = -1
+"""In place of the length of a calm: controllers do not look at who leads by themselves."""
+
 CLUSTERS = _schema(
     run=StringType(),
     cluster=StringType(),
@@ -35,6 +39,7 @@ CLUSTERS = _schema(
     is_alone=BooleanType(),
     replicates_alone=BooleanType(),
     quiet_us=LongType(),
+    calm_us=LongType(),
 )
 """A row a cluster with a controller; `knows_isrs` if *ISRs are known* is judged, `is_alone` if no
 other cluster of the run has one, `replicates_alone` if no other one replicates."""
@@ -97,6 +102,7 @@ Row = tuple[Any, ...]
 def _clusters(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
     assert cluster.controller is not None, "other clusters have no row"
     replicates = cluster.replication is not None
+    calm = calm_us(cluster)
     yield (
         cluster.controller.allows_unclean,
         replicates,
@@ -104,6 +110,7 @@ def _clusters(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
         sum(one.controller is not None for one in plan.clusters) == 1,
         replicates and sum(one.replication is not None for one in plan.clusters) == 1,
         QUIET_TICKS * cluster.zookeeper.tick_us,
+        NO_CALM if calm is None else calm,
     )
 
 

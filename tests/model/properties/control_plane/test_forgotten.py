@@ -12,6 +12,7 @@ from bench.control_plane_bugs.mutant import Mutant
 from tests.model.properties.control_plane.test_work import DETAIL, KIND, NODE, Row, finding
 from watchkeeper import simulate
 from watchkeeper.model.properties.control_plane.brokers import HANDED_OVER
+from watchkeeper.model.properties.control_plane.leaders import NO_DEAD_LEADERS
 from watchkeeper.model.properties.control_plane.marks import MARKS
 from watchkeeper.model.properties.verdicts import Property, Verdict
 from watchkeeper.model.trace.kinds import EventKind
@@ -24,11 +25,14 @@ BUGS: dict[str, Mutant] = {one.name: one for one in (*controllers.BUGS, *replica
     [("KAFKA-858", MARKS), ("KAFKA-1647", MARKS), ("KAFKA-999", HANDED_OVER)],
 )
 def test_a_bug_violates_one_property(name: str, claim: Property) -> None:
+    """Beside what 0.8.2.2 violates in that replay: a dead broker may go on to lead by name."""
     bug = BUGS[name]
     replay = bug.scenarios[0]
-    assert simulate(replay, variant=bug.variant, seed=1).judgement.violated() == []
+    usual = set(simulate(replay, variant=bug.variant, seed=1).judgement.violated())
+    assert usual <= {NO_DEAD_LEADERS.name}
     with bug.apply():
-        assert simulate(replay, variant=bug.variant, seed=1).judgement.violated() == [claim.name]
+        found = set(simulate(replay, variant=bug.variant, seed=1).judgement.violated())
+    assert found - usual == {claim.name}
 
 
 @pytest.mark.parametrize(
