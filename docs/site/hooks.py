@@ -83,8 +83,7 @@ def api_page() -> str:
     public: dict[str, Any] = watchkeeper._PUBLIC
     parts = ["# The Python API", "What `import watchkeeper` gives, and the modules for tests."]
     for name, (module, attribute) in public.items():
-        parts.append(f"::: {module}{'' if attribute is None else f'.{attribute}'}")
-        if attribute is None:
-            parts[-1] += f"\n    options:\n      heading: {name}"
+        place = module if attribute is None else f"{module}.{attribute}"
+        parts.append(f"::: {place}\n    options:\n      heading: watchkeeper.{name}")
     parts += [f"::: {module}" for module in MODULES]
     return "\n\n".join(parts) + "\n"
