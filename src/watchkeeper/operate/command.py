@@ -199,8 +199,8 @@ def migrate_offsets(
     read; 4 usage or environment.
     """
     from watchkeeper.model.offset_manager.migration import Store
-    from watchkeeper.operate.audit import audit as audits
     from watchkeeper.operate import offsets as migration
+    from watchkeeper.operate.audit import audit as audits
 
     store = Store(to)
     if hosts is None or group is None:
