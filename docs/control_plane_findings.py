@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 import running_brokers as running
+from running_brokers import VARIANTS
 
 from watchkeeper import ExploreResult
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, KNOWN, search
@@ -75,15 +76,6 @@ def steps_of(found: ExploreResult) -> int:
     return len(found.counterexample.steps)
 
 
-def searched(variant: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """Return with how many brokers a variant is searched, and with which faults.
-
-    What three brokers of `documented` do beyond those of `kafka_08`, two of them do.
-    """
-    sizes = ((2, tuple(FAULTS)), (3, WITH_THREE))
-    return sizes[: len(running.sizes_of(variant))]
-
-
 @cache
 def row_of(variant: str, faults: str, brokers: int) -> Row:
     """Search for every property at once, and for each by itself where one is violated."""
@@ -139,8 +131,8 @@ def _properties(table: Table) -> str:
 
 
 def _tables(table: Table) -> Iterator[str]:
-    for variant in CONTROLLERS:
-        for brokers, names in searched(variant):
+    for variant in VARIANTS:
+        for brokers, names in ((2, tuple(FAULTS)), (3, WITH_THREE)):
             rows = (row_of(variant, name, brokers).cells() for name in names)
             yield f"### `{variant}`, {brokers} brokers"
             yield table(["fault", *PROPERTIES, "states"], rows)
@@ -148,7 +140,7 @@ def _tables(table: Table) -> Iterator[str]:
 
 def _paths() -> Iterator[str]:
     """Yield the nearest violation of each property, by any single fault."""
-    for variant in CONTROLLERS:
+    for variant in VARIANTS:
         rows = [row_of(variant, name, 2) for name in FAULTS]
         for name in PROPERTIES:
             found = [(row.violations[name], row.faults) for row in rows if name in row.violations]

@@ -11,7 +11,6 @@ from watchkeeper.checker.cluster.control_plane import AT_REST, OF_WRITES
 from watchkeeper.checker.counterexample.explanation import counterexample_of
 from watchkeeper.checker.search.liveness import judge, violation_of
 from watchkeeper.checker.search.search import Limits, Search, SearchOptions
-from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, DOCUMENTED
 from watchkeeper.model.counterexample.counterexample import Counterexample, CounterexampleStep
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.model.plan.plan import Plan
@@ -41,6 +40,8 @@ FAULTS: dict[str, dict[str, int]] = {
     "a session expires, and a request is late": {"broker_expire": 1, "broker_late_request": 1},
 }
 SIZES = (2, 3)
+VARIANTS = ("kafka_08", "hardened")
+"""The programs; `documented` has that of `kafka_08`."""
 
 SCENARIO = """
 name: brokers-alone
@@ -89,11 +90,6 @@ class Row(NamedTuple):
         return [self.faults, *found, progress, states]
 
 
-def sizes_of(variant: str) -> tuple[int, ...]:
-    """Return how many brokers of a variant are searched."""
-    return SIZES[:1] if variant == DOCUMENTED.name else SIZES
-
-
 @cache
 def row_of(variant: str, faults: str, brokers: int) -> Row:
     """Search for the nearest violation of each property."""
@@ -117,18 +113,18 @@ def _plan(variant: str, brokers: int) -> Plan:
 def running_brokers(table: Table) -> Iterator[str]:
     """Yield the paragraphs: what is searched, the tables, and the nearest violations."""
     yield INTRODUCTION
-    for variant in CONTROLLERS:
-        for brokers in sizes_of(variant):
+    for variant in VARIANTS:
+        for brokers in SIZES:
             rows = (row_of(variant, name, brokers).cells() for name in FAULTS)
             yield f"### `{variant}`, {brokers} running brokers"
             yield table(["fault", *PROPERTIES, PROGRESS.name, "states"], rows)
     yield "### The nearest violations of running brokers"
-    for variant in CONTROLLERS:
+    for variant in VARIANTS:
         yield from _paths(variant)
 
 
 def _paths(variant: str) -> Iterator[str]:
-    rows = [row_of(variant, name, brokers) for brokers in sizes_of(variant) for name in FAULTS]
+    rows = [row_of(variant, name, brokers) for brokers in SIZES for name in FAULTS]
     for name in PROPERTIES:
         found = [(row.violations[name], row.faults) for row in rows if name in row.violations]
         if found:

@@ -75,10 +75,10 @@ def test_a_row_of_running_brokers_says_what_a_search_finds(
 
 def test_the_page_has_every_row(findings: ModuleType) -> None:
     """A fault that is added is searched, too."""
-    for variant in findings.CONTROLLERS:
-        for brokers, names in findings.searched(variant):
+    for variant in findings.VARIANTS:
+        for brokers, names in ((2, findings.FAULTS), (3, findings.WITH_THREE)):
             assert all(shown(variant, brokers, name) for name in names)
-        for brokers in findings.running.sizes_of(variant):
+        for brokers in findings.running.SIZES:
             assert all(
                 shown(variant, f"{brokers} running", name) for name in findings.running.FAULTS
             )
