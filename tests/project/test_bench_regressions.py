@@ -227,7 +227,7 @@ def test_operators_sees_a_member_that_cannot_read_another(
     def raised(attempt: Attempt, members: list[str], data: dict[str, Any]) -> None:
         for name in members:
             path = paths.member(attempt.me.group, name)
-            attempt.members.append((name, decode_consumer(path, data[path].data)))
+            attempt.members.append((name, decode_consumer(path, data[path])))
 
     monkeypatch.setattr(pipelined_reads, "_take_members", raised)
 

@@ -68,7 +68,8 @@ def test_the_tour_names_every_file() -> None:
     """A link each, and no link to a file that is not there."""
     links = re.findall(r"\[[\w.]+\]\(([\w.]+)\)", TOUR)
 
-    assert sorted(links) == NAMES
+    assert all((EXAMPLES / link).exists() for link in links)
+    assert sorted(link for link in links if (EXAMPLES / link).is_file()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

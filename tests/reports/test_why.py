@@ -144,7 +144,7 @@ REASONS = [
         "mirror-commits-first",
         "hardened",
         "delivery to reports",
-        ["hub-east/1 committed 151800 for clicks/0-1", "hub-east/1 was killed"],
+        ["hub-east/1 committed 72600 for clicks/0-1", "hub-east/1 was killed"],
     ),
 ]
 

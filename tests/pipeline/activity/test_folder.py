@@ -110,7 +110,7 @@ def without_a_table(out: Path, logs: Path) -> None:
 IN_THE_WAY: dict[str, tuple[Callable[[Path, Path], None], bool, str]] = {
     "a folder of a user": (of_a_user, False, "/feed/notes.txt was written by no job"),
     "a file of a user": (a_file, True, "/feed was written by no job of this kind; name"),
-    "a file": (a_file_itself, False, "out cannot be written: File exists; name another folder"),
+    "a file": (a_file_itself, False, "out cannot be written: a part of that path is a file"),
     "made at once": (made_at_once, True, "was not made by a stream; name another folder"),
     "made as a stream": (made_as_a_stream, False, "is made by a stream; go on with --stream"),
     "of other logs": (of_other_logs, True, "is a stream of /data/logs, not of "),

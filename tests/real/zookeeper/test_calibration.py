@@ -205,7 +205,7 @@ def test_a_missing_chroot_is_not_created(
     """A mistyped name creates nothing."""
     before = tree(watching_client)
     assert calibrate(f"{zookeeper.hosts}/none") == 4
-    assert "there is no znode /none" in capsys.readouterr().err
+    assert "has no znode /none" in capsys.readouterr().err
     assert tree(watching_client) == before
 
 
