@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.support.random_faults import LOAD, Aimed
 from bench.support.report import Report, parser_of
 
-from watchkeeper.check.check import explore_scenario, limits
+from watchkeeper.check.check import explore_scenario
+from watchkeeper.check.limits import limits
 from watchkeeper.checker.search.search import SearchOptions
 from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict

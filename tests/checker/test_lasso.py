@@ -160,8 +160,8 @@ def test_a_counterexample_goes_on_into_the_circle_and_round_it() -> None:
     assert ", and 1 more read  ·" in lines[19]
     assert lines[20] == "and then, to where it goes round:"
     assert lines[26] == "and this for ever:"
-    assert lines[31] == "after step 28 all is as it was after step 24"
-    assert lines[32] == counterexample.proof
+    assert lines[28] == "after step 25 all is as it was after step 24"
+    assert lines[29] == counterexample.proof
     assert counterexample.proof == (
         "after step 19 no converged state is reachable any more, even if nothing else goes "
         "wrong; group/0 may go round for ever, in step 25"

@@ -134,9 +134,7 @@ class UpdatesJudge:
         return data is not None or path in DELETED_BY_MANY
 
     def _judge(self, event: Event, writer: str, path: str, before: Content) -> None:
-        if (
-            "op" not in event.detail
-        ):  # the log of an external server has no request, nor a version
+        if "purpose" not in event.detail:  # what a live server did, without the request's version
             return
         self.evidence.exercise(NO_LOST_UPDATES)
         if "version" in event.detail or self.known[writer].has(before):

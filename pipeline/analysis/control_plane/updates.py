@@ -38,11 +38,11 @@ def judged(
     requests = facts.events.where(sql.col("kind") == EventKind.APPLIED).select(
         "run",
         sql.col("seq").cast("long").alias("seq"),
-        detail_field("op").alias("op"),
+        detail_field("purpose").alias("purpose"),
         detail_field("version").alias("version"),
     )
     written = _written_over(registry.written).join(processes, READER)
-    known_requests = written.join(requests, ["run", "seq"]).where("op IS NOT NULL")
+    known_requests = written.join(requests, ["run", "seq"]).where("purpose IS NOT NULL")
     over = tables.keep("written_over", known_requests)
     blind = over.where("version IS NULL")
     reads = tables.keep("data_reads", _reads(facts.events, processes))
