@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from watchkeeper.checker.migration.group import Bounds, Group, Steps, initial
+from watchkeeper.checker.migration.group import Bounds, Group, Step, Steps, initial
 from watchkeeper.checker.search.search import Limits, Search, SearchOptions
-from watchkeeper.checker.state_space.intern import Interner
-from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
+from watchkeeper.checker.state_space.whole_state import WholeStateSystem
 from watchkeeper.model.offset_manager.migration import Order
 from watchkeeper.model.properties.verdicts import Verdict
 
@@ -29,43 +29,26 @@ class Result:
     """The sentences of the shortest way to a violation."""
 
 
-class MigrationSystem(UnreducedSystem):
-    """A group as a system to search: one actor, whose local value is the whole state."""
+class MigrationSystem(WholeStateSystem[Group]):
+    """A group as a system to search."""
 
     actors = ("group",)
-    exercised_by_moves: tuple[str, ...] = ()
 
     def __init__(self, steps: Steps) -> None:
+        super().__init__()
         self.steps = steps
-        self.budget = Budget({})
-        self.states: Interner[Group] = Interner()
 
-    def initial(self) -> tuple[int, ...]:
-        """Return the number of the shared value and of the first state."""
-        return (0, self.states.of(initial(self.steps.order)))
+    def first(self) -> Group:
+        """Return the group before the migration."""
+        return initial(self.steps.order)
 
-    def moves(self, actor: int, shared: int, local: int) -> list[Move]:
-        """Return a move for each step."""
-        return [
-            Move(step.text, 0, self.states.of(step.after))
-            for step in self.steps.of(self.states[local])
-        ]
+    def steps_of(self, state: Group) -> Iterable[Step]:
+        """Return the steps that a group may take."""
+        return self.steps.of(state)
 
-    def pair_violation(self, actor: int, shared: int, local: int) -> str:
+    def violation_of(self, state: Group) -> str:
         """Return the property that a state violates."""
-        return NO_STEP_BACK if self.states[local].began_below else ""
-
-    def receive(self, actor: int, local: int, broadcast: int) -> int:
-        """Nothing is broadcast: there is no other actor."""
-        return local
-
-    def terminal_violation(self, state: tuple[int, ...]) -> str:
-        """A state without a step is no violation: the bounds are used up."""
-        return ""
-
-    def is_exercised_at_rest(self, state: tuple[int, ...]) -> bool:
-        """No property is judged at rest."""
-        return False
+        return NO_STEP_BACK if state.began_below else ""
 
 
 def search(

@@ -21,8 +21,7 @@ from watchkeeper.checker.replication.partition import (
 )
 from watchkeeper.checker.replication.representatives import Representatives
 from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions, Tell
-from watchkeeper.checker.state_space.intern import Interner
-from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
+from watchkeeper.checker.state_space.whole_state import WholeStateSystem
 from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.variants import ReplicationVariant
 
@@ -87,61 +86,42 @@ class Result:
         return not self.stopped
 
 
-class ReplicationSystem(UnreducedSystem):
-    """A partition as a system to search: one actor, whose local value is the whole state."""
+class ReplicationSystem(WholeStateSystem[Partition]):
+    """A partition as a system to search."""
 
     actors = ("partition",)
-    exercised_by_moves: tuple[str, ...] = ()
 
     def __init__(
         self, steps: Steps, properties: Mapping[str, Holds], *, merges: bool = False
     ) -> None:
+        super().__init__()
         self.steps = steps
         self.properties = properties
+        self.merges = merges
         self.representatives = Representatives(steps)
-        self.represented_by = self.representatives.of if merges else _itself
-        self.budget = Budget({})
-        self.states: Interner[Partition] = Interner()
 
-    def initial(self) -> tuple[int, ...]:
-        """Return the number of the shared value and of the first state."""
-        first = initial(self.steps.bounds.replicas, self.steps.bounds.faults)
-        return (0, self.states.of(self.represented_by(first)))
+    def first(self) -> Partition:
+        """Return the partition before anything has happened."""
+        return initial(self.steps.bounds.replicas, self.steps.bounds.faults)
 
-    def moves(self, actor: int, shared: int, local: int) -> list[Move]:
-        """Return a move for each step."""
-        return [
-            Move(step.text, 0, self.states.of(self.represented_by(step.after)))
-            for step in self.steps.of(self.states[local])
-        ]
+    def steps_of(self, state: Partition) -> Iterable[Step]:
+        """Return the steps that a partition may take."""
+        return self.steps.of(state)
 
-    def pair_violation(self, actor: int, shared: int, local: int) -> str:
+    def violation_of(self, state: Partition) -> str:
         """Return the first property that a state violates."""
-        state = self.states[local]
         return next((name for name, holds in self.properties.items() if not holds(state)), "")
 
-    def receive(self, actor: int, local: int, broadcast: int) -> int:
-        """Nothing is broadcast: there is no other actor."""
-        return local
-
-    def terminal_violation(self, state: tuple[int, ...]) -> str:
-        """A state without a step is no violation: the bounds are used up."""
-        return ""
-
-    def is_exercised_at_rest(self, state: tuple[int, ...]) -> bool:
-        """No property is judged at rest."""
-        return False
+    def represented_by(self, state: Partition) -> Partition:
+        """Return the state that has the same future, where states are merged."""
+        return self.representatives.of(state) if self.merges else state
 
     def sentences(self, path: Iterable[int]) -> tuple[str, ...]:
         """Return the sentence of each step of a run along the states with these numbers."""
         states = [self.states[number] for number in path]
-        if self.represented_by is _itself:
+        if not self.merges:
             return sentences(self.steps, states)
         return tuple(step.text for step in self.representatives.run_along(states))
-
-
-def _itself(state: Partition) -> Partition:
-    return state
 
 
 def search(
