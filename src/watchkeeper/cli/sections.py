@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from watchkeeper.console.defaults import source_of
+from watchkeeper.console.suggestion import did_you_mean
 
 Sections = Mapping[str, Sequence[click.Command]]
 
@@ -53,12 +53,6 @@ class SectionedGroup(click.Group):
         raise click.UsageError(
             f"No such command {name!r}.{did_you_mean(name, self.commands)}", ctx
         )
-
-
-def did_you_mean(name: str, names: Sequence[str] | Mapping[str, Any]) -> str:
-    """Return a sentence with the name nearest to a mistyped one, or nothing."""
-    near = get_close_matches(name, names, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def usage_text(error: click.UsageError, program: str) -> str:
