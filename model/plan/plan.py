@@ -186,6 +186,10 @@ class ClusterPlan:
         """
         return "" if self.layout == "0.7" else f"{prefix}administrator"
 
+    def operators(self, prefix: str) -> tuple[str, ...]:
+        """The names of its administrator and of its brokers, which write its registry."""
+        return (self.administrator(prefix), *(broker.node for broker in self.brokers))
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPlan:

@@ -170,8 +170,7 @@ class BrokersJudge:
         }
 
     def _know(self, cluster: ClusterPlan, prefix: str) -> None:
-        names = [cluster.administrator(prefix), *(broker.node for broker in cluster.brokers)]
-        self.cluster_of.update(dict.fromkeys(names, cluster.name))
+        self.cluster_of.update(dict.fromkeys(cluster.operators(prefix), cluster.name))
         self.nodes[cluster.name] = {one.broker_id: one.node for one in cluster.brokers}
         self.planned[cluster.name] = {
             one.name: TopicAssignment(one.replicas) for one in cluster.topics

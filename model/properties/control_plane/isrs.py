@@ -65,8 +65,7 @@ class IsrsJudge:
         for cluster in plan.clusters:
             if cluster.replication is not None and cluster.replication.isr_in_metadata:
                 self.clusters[cluster.name] = Cluster()
-                names = [cluster.administrator(plan.prefix_of(cluster.name))]
-                names += [broker.node for broker in cluster.brokers]
+                names = cluster.operators(plan.prefix_of(cluster.name))
                 self.cluster_of |= dict.fromkeys(names, cluster.name)
         self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.APPLIED: self._applied,

@@ -134,8 +134,7 @@ class ReplicationJudge:
         self.cluster_of: dict[str, ClusterPlan] = {}
         for cluster in clusters:
             prefix = plan.prefix_of(cluster.name)
-            names = [cluster.administrator(prefix), cluster.writer(prefix)]
-            names += [broker.node for broker in cluster.brokers]
+            names = (*cluster.operators(prefix), cluster.writer(prefix))
             self.cluster_of.update(dict.fromkeys(names, cluster))
         by_name = {cluster.name: cluster for cluster in clusters}
         self.readers = {

@@ -55,10 +55,10 @@ class SpreadJudge:
         self.cluster_of: dict[str, Cluster] = {}
         for one in plan.clusters:
             if one.controller is not None:
-                cluster = Cluster(one.administrator(plan.prefix_of(one.name)))
+                prefix = plan.prefix_of(one.name)
+                cluster = Cluster(one.administrator(prefix))
                 self.clusters.append(cluster)
-                names = [cluster.administrator, *(broker.node for broker in one.brokers)]
-                self.cluster_of |= dict.fromkeys(names, cluster)
+                self.cluster_of |= dict.fromkeys(one.operators(prefix), cluster)
         self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.APPLIED: self._applied,
             EventKind.SESSION_EXPIRED: self._session_ended,

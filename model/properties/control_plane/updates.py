@@ -79,8 +79,7 @@ class UpdatesJudge:
         self.cluster_of: dict[str, str] = {}
         for cluster in plan.clusters:
             if cluster.controller is not None:
-                names = [cluster.administrator(plan.prefix_of(cluster.name))]
-                names += [broker.node for broker in cluster.brokers]
+                names = cluster.operators(plan.prefix_of(cluster.name))
                 self.contents[cluster.name] = {}
                 self.known |= {name: Known() for name in names}
                 self.cluster_of |= dict.fromkeys(names, cluster.name)
