@@ -156,6 +156,13 @@ def versions(rows: DataFrame, keys: list[str]) -> DataFrame:
     )
 
 
+def assignment() -> Column:
+    """The assignment in the data of a topic's znode; null where it is cut or cannot be read."""
+    is_whole = sql.length(sql.coalesce("data", sql.lit(""))) < LONGEST_DATA
+    said = sql.from_json(sql.get_json_object("data", "$.partitions"), "map<string,array<int>>")
+    return sql.when(is_whole, said)
+
+
 def _replicas(written: DataFrame, plans: Plans) -> DataFrame:
     """The replicas of each partition; a write that is cut is read from the plan."""
     topics = (
@@ -163,9 +170,7 @@ def _replicas(written: DataFrame, plans: Plans) -> DataFrame:
         .where(sql.col("path").rlike(TOPIC))
         .withColumns({"topic": part_of(TOPIC), "gone": sql.col("what") == "deleted"})
     )
-    said = sql.from_json(sql.get_json_object("data", "$.partitions"), "map<string,array<int>>")
-    is_whole = sql.length(sql.coalesce("data", sql.lit(""))) < LONGEST_DATA
-    told = topics.where("NOT gone").withColumn("said", sql.when(is_whole, said))
+    told = topics.where("NOT gone").withColumn("said", assignment())
     columns = [*PARTITION, "seq", "at", "replicas"]
     read = told.where("said IS NOT NULL").select(
         *CLUSTER, "topic", "seq", "at", sql.explode("said").alias("partition", "replicas")

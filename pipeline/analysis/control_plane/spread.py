@@ -6,19 +6,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from watchkeeper.model.properties.control_plane.spread import SPREAD
-from watchkeeper.model.trace.text import LONGEST_DATA
 from watchkeeper.pipeline.analysis.control_plane.registry import (
     CLUSTER,
     TOPIC,
     Registry,
     applied,
+    assignment,
     part_of,
     registrations,
 )
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found
-
-ASSIGNED = "map<string,array<int>>"
 
 
 def judged(runs: DataFrame, registry: Registry, tables: Tables) -> DataFrame:
@@ -43,8 +41,6 @@ def judged(runs: DataFrame, registry: Registry, tables: Tables) -> DataFrame:
 
 def _added(registry: Registry) -> DataFrame:
     """The writes by tools that only add partitions, to topics that nothing else has written."""
-    data = sql.coalesce("data", sql.lit(""))
-    said = sql.from_json(sql.get_json_object("data", "$.partitions"), ASSIGNED)
     gone = sql.col("what") == "deleted"
     is_tool = sql.coalesce(sql.col("role") == "administrator", sql.lit(False))
     order = Window.partitionBy(*CLUSTER, "path").orderBy("seq", "at")
@@ -56,7 +52,7 @@ def _added(registry: Registry) -> DataFrame:
             {
                 "topic": part_of(TOPIC),
                 "seq": sql.col("seq").cast("long"),
-                "said": sql.when(~gone & (sql.length(data) < LONGEST_DATA), said),
+                "said": sql.when(~gone, assignment()),
                 "life": sql.sum(gone.cast("int")).over(order),
             }
         )
