@@ -2,13 +2,8 @@
 
     python bench/balancing.py [--brokers 3,8] [--producers 8,40] [--keys 150] [--json]
 
-Producers with unequal rates (Zipf: the second sends half as much as the first, the third a
-third) send through simulated brokers to a group of two; in the middle of the run another
-broker joins. Three ways: through a balancer that deals out connections, where a producer keeps
-one connection and its broker chooses the partition; with brokers found in ZooKeeper and any
-partition; and with the partition chosen by a key. Everything is counted from the trace of the
-run: where each message was stored, and in which order each was handed on. Messages that are
-sent together have one key, and the order of a key is that of its messages from one producer.
+The runs are those of `watchkeeper experiment balancing`, with other numbers of brokers, producers
+and keys; `watchkeeper.experiment.clients.load_balance` says what is counted.
 """
 
 from __future__ import annotations
@@ -23,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import Report, number, parser_of
 
-from watchkeeper.experiment.clients.balancing import RATE, WAYS, Seen, seen
+from watchkeeper.experiment.clients.load_balance import RATE, WAYS, Seen, seen
 
 
 def share(value: float | None) -> str:

@@ -26,7 +26,7 @@ from watchkeeper.model.log.format.requests_08 import PartitionError
 from watchkeeper.model.log_08.checks import check_set
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.offset_manager.cache import OffsetCache
-from watchkeeper.model.offset_manager.loading import load
+from watchkeeper.model.offset_manager.load import load
 from watchkeeper.model.offset_manager.manager import Changes, OffsetManager
 from watchkeeper.model.offset_manager.records import message_of
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings

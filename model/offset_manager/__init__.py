@@ -10,7 +10,7 @@ Reading order:
     settings      what is configured
     records       the bytes of a message: key and value
     cache         the offsets of one partition of the topic, in memory
-    loading       the cache from the log
+    load          the cache from the log
     manager       the caches of a broker: what it coordinates, and what it answers
 
 A broker of `watchkeeper.model.broker_08` runs it over its logs. Kafka 0.8.2.2: OffsetManager.

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from watchkeeper.experiment.apparatus.rows import Experiment
-from watchkeeper.experiment.clients.balancing import balancing
-from watchkeeper.experiment.clients.batching import compression, requests
 from watchkeeper.experiment.clients.chain import chaining
-from watchkeeper.experiment.clients.committing import committing
 from watchkeeper.experiment.clients.heap_pauses import zombies
-from watchkeeper.experiment.clients.pushing import pushing
+from watchkeeper.experiment.clients.load_balance import balancing
+from watchkeeper.experiment.clients.message_sets import compression, requests
+from watchkeeper.experiment.clients.push_and_pull import pushing
 from watchkeeper.experiment.clients.repeats import repeating
-from watchkeeper.experiment.clients.sending import consumers, copying
+from watchkeeper.experiment.clients.sendfile import consumers, copying
+from watchkeeper.experiment.clients.two_phase_commit import committing
 from watchkeeper.experiment.storage.ahead import reading_ahead, writing_behind
-from watchkeeper.experiment.storage.caching import caching
 from watchkeeper.experiment.storage.disks import reading, writing
-from watchkeeper.experiment.storage.flushing import policies
+from watchkeeper.experiment.storage.double_cache import caching
+from watchkeeper.experiment.storage.flush_policies import policies
 from watchkeeper.experiment.storage.heaps import overhead, warming
-from watchkeeper.experiment.storage.lagging import lagging
-from watchkeeper.experiment.storage.retaining import trees, volume
-from watchkeeper.experiment.storage.sharing import blocking
+from watchkeeper.experiment.storage.lag import lagging
+from watchkeeper.experiment.storage.lock_contention import blocking
+from watchkeeper.experiment.storage.log_and_tree import trees, volume
 
 EXPERIMENTS = {
     experiment.name: experiment

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.console.suggestion import did_you_mean
 from watchkeeper.experiment.apparatus.rows import Experiment
 from watchkeeper.experiment.catalogue import EXPERIMENTS
 from watchkeeper.operate.disk_profile import machine_of_profile, machine_with_settings
@@ -18,8 +18,7 @@ def chosen(names: Sequence[str]) -> Mapping[str, Experiment]:
     """Return the experiments of these names, or all; raises Stop for a name that is none."""
     for name in names:
         if name not in EXPERIMENTS:
-            near = get_close_matches(name, EXPERIMENTS, n=1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            meant = did_you_mean(name, EXPERIMENTS)
             known = ", ".join(EXPERIMENTS)
             raise Stop(USAGE, f"no experiment has the name {name!r}.{meant} There are: {known}")
     return {name: EXPERIMENTS[name] for name in names or EXPERIMENTS}

@@ -244,7 +244,7 @@ def test_a_process_loads_what_was_committed() -> None:
 
 
 def test_commits_during_a_load_are_not_overtaken_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("watchkeeper.model.offset_manager.loading.CHUNK_BYTES", 60)
+    monkeypatch.setattr("watchkeeper.model.offset_manager.load.CHUNK_BYTES", 60)
     broker = coordinated()
     put_commits(broker, (0, 10), (1, 20), (0, 11), (1, 21))
     restarted(broker)

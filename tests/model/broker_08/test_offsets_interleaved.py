@@ -20,7 +20,7 @@ from watchkeeper.model.actor.tasks import Put, Start, Take
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.log_08.cleaner import Cleaner, CleanerSettings
 from watchkeeper.model.log_08.settings import DEFAULTS, KeyedLogSettings
-from watchkeeper.model.offset_manager import loading
+from watchkeeper.model.offset_manager import load
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.group_offsets import (
@@ -209,7 +209,7 @@ def run(seed: int, turns: int) -> World:
 
 
 def test_acknowledged_commits_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(load, "CHUNK_BYTES", 100)
     worlds = [run(seed, 400) for seed in range(8)]
 
     assert sum(world.found for world in worlds) > 100
@@ -220,6 +220,6 @@ def test_acknowledged_commits_are_found_again(monkeypatch: pytest.MonkeyPatch) -
 def test_acknowledged_commits_are_found_again_in_long_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loading, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(load, "CHUNK_BYTES", 100)
     for seed in range(60):
         run(seed, 3000)

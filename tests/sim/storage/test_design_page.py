@@ -30,9 +30,16 @@ from watchkeeper.experiment.apparatus.rows import (
     shown_said,
 )
 from watchkeeper.experiment.catalogue import EXPERIMENTS
-from watchkeeper.experiment.clients import batching, sending
+from watchkeeper.experiment.clients import message_sets, sendfile
 from watchkeeper.experiment.clients.heap_pauses import heap_pause
-from watchkeeper.experiment.storage import disks, flushing, heaps, lagging, retaining, sharing
+from watchkeeper.experiment.storage import (
+    disks,
+    flush_policies,
+    heaps,
+    lag,
+    lock_contention,
+    log_and_tree,
+)
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.sim.disk.host_costs import GIB, MACHINES
 from watchkeeper.sim.disk.models import DEVICES
@@ -226,33 +233,33 @@ def test_a_heap_makes_a_zombie_when_its_pause_outlives_a_session(
 
 def test_a_lock_makes_readers_block() -> None:
     """Without one, no process waits for anybody."""
-    alone = sharing.append_us(MACHINE, 0)
+    alone = lock_contention.append_us(MACHINE, 0)
 
-    assert sharing.append_us(MACHINE, 4) == pytest.approx(alone, rel=0.05)
-    assert sharing.append_us(MACHINE, 4, has_lock=True) > 100 * alone
+    assert lock_contention.append_us(MACHINE, 4) == pytest.approx(alone, rel=0.05)
+    assert lock_contention.append_us(MACHINE, 4, has_lock=True) > 100 * alone
 
 
 def test_a_log_is_as_fast_when_it_is_large_and_a_tree_is_not() -> None:
     """Pages that a tree touches grow with the logarithm, pages from the disk with its size."""
     small = replace(MACHINE, memory_bytes=GIB)
-    us, levels, misses = retaining.tree_us(small, 10**9, is_random=True)
+    us, levels, misses = log_and_tree.tree_us(small, 10**9, is_random=True)
 
-    assert retaining.working_rate(MACHINE, 200) == retaining.working_rate(MACHINE, 0)
+    assert log_and_tree.working_rate(MACHINE, 200) == log_and_tree.working_rate(MACHINE, 0)
     assert levels == 5
     assert misses > 1
-    assert us > 20 * retaining.log_us(small, 10**9)
+    assert us > 20 * log_and_tree.log_us(small, 10**9)
 
 
 def test_sendfile_is_faster_only_by_what_it_does_not_copy() -> None:
     """Where copying costs nothing, so does the way through the program."""
     free = faster(
-        network_bytes_per_s=sending.NO_LIMIT,
+        network_bytes_per_s=sendfile.NO_LIMIT,
         copy_bytes_per_s=10**15,
         bus_bytes_per_s=10**15,
         page_ns=0,
         hop_us=0,
     )
-    sent, copied = (sending.one_core_rate(free, sends=sends) for sends in (True, False))
+    sent, copied = (sendfile.one_core_rate(free, sends=sends) for sends in (True, False))
     assert 0.9 < copied / sent * 2 < 1.1  # two calls and not one
 
 
@@ -260,7 +267,7 @@ def test_consumers_share_the_network() -> None:
     """A network of half the size carries half as many at the same rate."""
     half = faster(network_bytes_per_s=MACHINE.network_bytes_per_s // 2)
     for machine in (MACHINE, half):
-        share, from_disk, _ = sending.consumed(machine, 50, sends=True)
+        share, from_disk, _ = sendfile.consumed(machine, 50, sends=True)
         assert share > 95
         assert from_disk == 0
 
@@ -269,7 +276,7 @@ def test_sets_make_up_for_the_way_there_and_back() -> None:
     """On a network without distance they make up for less."""
     near = faster(hop_us=0)
     ratios = [
-        batching.produced(machine, 200) / batching.produced(machine, 1)
+        message_sets.produced(machine, 200) / message_sets.produced(machine, 1)
         for machine in (MACHINE, near)
     ]
     assert ratios[0] > 50
@@ -279,28 +286,30 @@ def test_sets_make_up_for_the_way_there_and_back() -> None:
 def test_what_is_compressed_are_real_events() -> None:
     """Each another one, of the same kind; all of them can be had again."""
     chance = new_host(MACHINE).kernel.streams("events")
-    events = [batching.activity(number, chance) for number in range(200)]
+    events = [message_sets.activity(number, chance) for number in range(200)]
 
     assert len(set(events)) == 200
     assert {event[:22] for event in events} == {b'{"type": "page_view", '}
-    assert batching.compressed_bytes(events, 200) < batching.compressed_bytes(events, 1) / 4
+    assert (
+        message_sets.compressed_bytes(events, 200) < message_sets.compressed_bytes(events, 1) / 4
+    )
 
 
-@pytest.mark.parametrize("policy", flushing.POLICIES[1:3], ids=lambda policy: policy.name)
-def test_no_crash_takes_more_than_the_policy_says(policy: flushing.Policy) -> None:
+@pytest.mark.parametrize("policy", flush_policies.POLICIES[1:3], ids=lambda policy: policy.name)
+def test_no_crash_takes_more_than_the_policy_says(policy: flush_policies.Policy) -> None:
     """Nor less than nothing; with other seeds than those of the page."""
     assert policy.risks is not None
-    lost = [flushing.lost_messages(MACHINE, policy, seed) for seed in range(100, 104)]
+    lost = [flush_policies.lost_messages(MACHINE, policy, seed) for seed in range(100, 104)]
     assert all(0 <= count <= policy.risks for count in lost)
     assert any(lost)
 
 
 def test_who_is_near_the_end_reads_no_disk() -> None:
     """And who is further behind than the memory reads all of it from there."""
-    small = replace(MACHINE, memory_bytes=lagging.MEMORY_BYTES)
+    small = replace(MACHINE, memory_bytes=lag.MEMORY_BYTES)
 
-    assert lagging.Behind(small, 25).from_disk == 0
-    assert lagging.Behind(small, 150).from_disk == pytest.approx(1, abs=0.05)
+    assert lag.Behind(small, 25).from_disk == 0
+    assert lag.Behind(small, 150).from_disk == pytest.approx(1, abs=0.05)
 
 
 # --- the B-tree against a real one -----------------------------------------------------

@@ -13,9 +13,9 @@ from watchkeeper.cli.main import run_command
 from watchkeeper.experiment.apparatus.rows import Outcome
 from watchkeeper.experiment.catalogue import EXPERIMENTS
 from watchkeeper.experiment.clients.chain import chaining
-from watchkeeper.experiment.clients.committing import AWAY_S, blocked_s
+from watchkeeper.experiment.clients.two_phase_commit import AWAY_S, blocked_s
 from watchkeeper.experiment.storage.ahead import reading_ahead
-from watchkeeper.experiment.storage.caching import held_twice, second_pass
+from watchkeeper.experiment.storage.double_cache import held_twice, second_pass
 from watchkeeper.sim.disk.host_costs import GIB, MACHINES
 
 PAGE = MACHINES["page"]
