@@ -42,6 +42,7 @@ Purpose = Literal[
     "release",
     "claim",
     "read offsets",
+    "find coordinator",
     "commit",
     "announce topic",
     "administer",
@@ -62,7 +63,7 @@ Purpose = Literal[
 ]
 """The purposes of operations. Scenario files use these words to trigger faults."""
 
-QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit"})
+QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit", "find coordinator"})
 """The purposes of operations that an idle member makes without ceasing to be idle."""
 
 ANY_VERSION = -1

@@ -34,7 +34,7 @@ def create_missing_topics(all_of: Replicas) -> None:
     how = all_of.me.auto_creation
     if how is not None:
         settings = all_of.me.variant.settings_of_new_topic
-        all_of.on_missing_topic = partial(create_if_missing, how, settings=settings)
+        all_of.hooks.on_missing_topic = partial(create_if_missing, how, settings=settings)
 
 
 async def create_if_missing(

@@ -52,7 +52,14 @@ from watchkeeper.model.actor.operations import ZooKeeper
 from watchkeeper.model.actor.orders import execute
 from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.actor.retry import Direct, Requests, UntilConnected
-from watchkeeper.model.group.offsets import commit_blindly, commit_fenced, to_commit
+from watchkeeper.model.group.coordinator_client import CoordinatorUnavailable
+from watchkeeper.model.group.offset_stores import (
+    commit_at_last,
+    commit_offsets,
+    commit_once,
+    pause,
+)
+from watchkeeper.model.group.offsets import to_commit
 from watchkeeper.model.group.reads import topics_of
 from watchkeeper.model.group.rebalance import STEPS, StepFunction, take_steps
 from watchkeeper.model.group.registration import (
@@ -130,7 +137,8 @@ class GroupMember:
             return await self.rebalance(me, state, requests)
         if state.freed:
             return await self._claim_freed(me, state, requests)
-        return await _commit(me, state, requests)
+        after, _ = await _commit(me, state, requests)
+        return after
 
     async def _begin(self, me: Consumer, state: ConsumerState) -> ConsumerState:
         """Get the first session, and an id."""
@@ -211,6 +219,10 @@ class GroupMember:
     ) -> ConsumerState:
         """Wait for a watch, try again at once, or back off, as the variant says."""
         state = attempt.state
+        if attempt.lacks_coordinator:
+            # As shipped this is a loop without end within the attempt.
+            await pause(me)
+            return replace(state, is_dirty=True)
         if me.variant.after_failure is AfterFailure.WAIT_FOR_WATCH:
             return replace(state, is_dirty=not attempt.is_final)
         if me.variant.after_failure is AfterFailure.TRY_AGAIN:
@@ -221,7 +233,7 @@ class GroupMember:
         await fetch_exactly(())
         if me.settings.auto_commit or me.variant.release == "0.7.2":
             offsets = to_commit(me, await known_positions(), state.owned)
-            await commit_blindly(me, requests, offsets)
+            state = await commit_once(me, state, requests, offsets)
         await sleep(me.settings.rebalance_backoff_ms)
         if state.attempt + 1 >= me.settings.rebalance_retries:
             # As shipped: the member stays registered and waits for a watch.
@@ -382,8 +394,7 @@ async def _ordered_to_leave(
 async def _ordered_to_commit(
     me: Consumer, state: ConsumerState, requests: Requests
 ) -> tuple[ConsumerState, bool]:
-    after = await _commit(me, state, requests)
-    return after, after is state
+    return await _commit(me, state, requests)
 
 
 ORDERS: dict[
@@ -399,20 +410,25 @@ ORDERS: dict[
 # --- commits ---------------------------------------------------------------------------
 
 
-async def _commit(me: Consumer, state: ConsumerState, requests: Requests) -> ConsumerState:
-    """Commit when the timer fires, or when a task of the process requests it."""
+async def _commit(
+    me: Consumer, state: ConsumerState, requests: Requests
+) -> tuple[ConsumerState, bool]:
+    """Commit when the timer fires, or when a task of the process requests it.
+
+    Returns the state, and whether all is committed.
+    """
     offsets = to_commit(me, await known_positions(), state.owned)
-    if not me.variant.fenced:
-        await commit_blindly(me, requests, offsets)
-        return state
-    if state.fence_version is None:
+    if me.variant.fenced and state.fence_version is None:
         # Without a fence nothing may be written; a rebalance raises it.
-        return replace(state, is_dirty=True)
+        return replace(state, is_dirty=True), False
     try:
-        await commit_fenced(me, state, requests, offsets)
+        return await commit_offsets(me, state, requests, offsets), True
     except TransactionFailed:
-        return replace(state, fence_version=None, is_dirty=True)
-    return state
+        return replace(state, fence_version=None, is_dirty=True), False
+    except CoordinatorUnavailable as refused:
+        # The next commit has these offsets too.
+        await emit(EventKind.COMMIT_REFUSED, why=str(refused))
+        return replace(state, coordinator=""), False
 
 
 async def _commit_once(
@@ -426,11 +442,9 @@ async def _commit_once(
     Otherwise a commit that ZooKeeper always refuses would keep the member from leaving.
     """
     try:
-        if not me.variant.fenced:
-            await commit_blindly(me, requests, offsets)
-        elif state.fence_version is not None:
-            await commit_fenced(me, state, requests, offsets)
+        if not me.variant.fenced or state.fence_version is not None:
+            await commit_at_last(me, state, requests, offsets)
     except (ConnectionLoss, SessionExpired):
         raise
-    except ZooKeeperError as refused:
+    except (ZooKeeperError, CoordinatorUnavailable) as refused:
         await emit(EventKind.COMMIT_REFUSED, why=str(refused))

@@ -34,13 +34,12 @@ LATEST = -1
 """Start offsets where none is committed: the special times of Kafka's OffsetRequest."""
 
 
-async def read_offsets(
+async def read_committed(
     me: Consumer, requests: Requests, partitions: Sequence[Partition]
-) -> tuple[tuple[Partition, int], ...]:
-    """Read the offset at which the group goes on in each of these partitions.
+) -> dict[Partition, int]:
+    """Read the committed offsets; partitions without one are left out.
 
-    EARLIEST or LATEST, by `auto.offset.reset`, where none is committed. BadPayload if a
-    znode holds no number.
+    Raises BadPayload if a znode holds no number.
     """
     paths = [registry.offset(me.group, partition) for partition in partitions]
     reads = tuple(GetData(path, False, "read offsets") for path in paths)
@@ -52,16 +51,16 @@ async def read_offsets(
         data = [None if type(answer) is Failure else answer.data for answer in answers]
     else:
         data = []
-    return tuple(
-        (partition, _start(me, path, value))
+    return {
+        partition: registry.decode_number(path, value)
         for partition, path, value in zip(partitions, paths, data, strict=True)
-    )
+        if value is not None
+    }
 
 
-def _start(me: Consumer, path: str, data: bytes | None) -> int:
-    if data is None:
-        return EARLIEST if me.settings.auto_offset_reset == "smallest" else LATEST
-    return registry.decode_number(path, data)
+def unknown_start(me: Consumer) -> int:
+    """Return where a consumer begins without a committed offset, as `auto.offset.reset` says."""
+    return EARLIEST if me.settings.auto_offset_reset == "smallest" else LATEST
 
 
 def stored(me: Consumer, position: int) -> int:

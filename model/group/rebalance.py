@@ -48,7 +48,9 @@ from watchkeeper.model.actor.errors import (
 from watchkeeper.model.actor.operations import SetData
 from watchkeeper.model.group import claims, pipelined_reads, reads
 from watchkeeper.model.group.assignment import UnequalSubscriptions
-from watchkeeper.model.group.offsets import commit_blindly, commit_fenced, read_offsets, to_commit
+from watchkeeper.model.group.coordinator_client import CoordinatorUnavailable
+from watchkeeper.model.group.offset_stores import commit_offsets, commit_once, read_offsets
+from watchkeeper.model.group.offsets import to_commit
 from watchkeeper.model.group.state import Attempt, id_path, registration
 from watchkeeper.model.group.variants import CLAIM_STEPS, AfterFailure, Step
 from watchkeeper.model.registry.paths import BadPayload
@@ -73,6 +75,10 @@ async def take_steps(
             await functions[step](attempt)
         except (ConnectionLoss, SessionExpired):
             raise
+        except CoordinatorUnavailable as error:
+            attempt.stopped = str(error)
+            attempt.lacks_coordinator = True
+            attempt.update(coordinator="")
         except ATTEMPT_ERRORS as error:
             attempt.stopped = str(error)
             attempt.is_final = _is_final(attempt, step)
@@ -144,11 +150,11 @@ async def commit(attempt: Attempt) -> None:
     positions = await known_positions()
     if not me.variant.fenced:
         offsets = to_commit(me, positions, attempt.state.owned)
-        await commit_blindly(me, attempt.requests, offsets)
+        attempt.state = await commit_once(me, attempt.state, attempt.requests, offsets)
         return
     try:
         offsets = to_commit(me, positions, attempt.lost())
-        await commit_fenced(me, attempt.state, attempt.requests, offsets)
+        attempt.state = await commit_offsets(me, attempt.state, attempt.requests, offsets)
     except TransactionFailed as failed:
         attempt.update(fence_version=None)
         attempt.stopped = f"the commit was refused: {failed}"
@@ -168,7 +174,7 @@ async def read_starts(attempt: Attempt) -> None:
         for partition, _ in attempt.assigned
         if partition in of_interest and partition not in known
     ]
-    attempt.offsets.update(await read_offsets(attempt.me, attempt.requests, unknown))
+    await read_offsets(attempt, unknown)
 
 
 @lru_cache

@@ -11,8 +11,11 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from watchkeeper.model.offset_manager.migration import OffsetStorage, Store
+
 Release = Literal["0.7.2", "0.8.2"]
 Reset = Literal["smallest", "largest"]
+Storage = Literal["zookeeper", "kafka"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,16 @@ class ConsumerSettings:
     queued_chunks: int
     socket_timeout_ms: int
     consumer_timeout_ms: int
+    offsets_storage: Storage
+    dual_commit: bool
+    offsets_backoff_ms: int
+    offsets_timeout_ms: int
+    offsets_retries: int
+
+    @property
+    def storage(self) -> OffsetStorage:
+        """Where offsets are kept."""
+        return OffsetStorage(Store(self.offsets_storage), self.dual_commit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +191,50 @@ SETTINGS = (
         "the time after which a stream without messages raises an error; -1: never",
         least=-1,
     ),
+    Setting(
+        "offsets_storage",
+        "offsets.storage",
+        "offsets.storage",
+        "zookeeper",
+        "zookeeper",
+        "where offsets are committed; `kafka`: to the coordinator of the group",
+        choices=("zookeeper", "kafka"),
+    ),
+    Setting(
+        "dual_commit",
+        "dual.commit.enabled",
+        "dual.commit.enabled",
+        False,
+        False,
+        "with `offsets.storage=kafka`: whether offsets are committed to ZooKeeper too, and the "
+        "greater of both is read; yes by default with that storage",
+    ),
+    Setting(
+        "offsets_backoff_ms",
+        "offsets.channel.backoff.ms",
+        "offsets.channel.backoff.ms",
+        1000,
+        1000,
+        "the pause before the coordinator is looked up again",
+        least=1,
+    ),
+    Setting(
+        "offsets_timeout_ms",
+        "offsets.channel.socket.timeout.ms",
+        "offsets.channel.socket.timeout.ms",
+        10_000,
+        10_000,
+        "the time limit of a coordinator's response",
+        least=1,
+    ),
+    Setting(
+        "offsets_retries",
+        "offsets.commit.max.retries",
+        "offsets.commit.max.retries",
+        5,
+        5,
+        "how often a member that leaves repeats a commit that the coordinator did not accept",
+    ),
 )
 
 assert {row.field for row in SETTINGS} == {row.name for row in fields(ConsumerSettings)}
@@ -196,6 +253,8 @@ def consumer_settings(
     for key, value in (given or {}).items():
         row = setting(key)
         values[row.field] = _checked(key, row, value)
+    if not {setting(key).field for key in given or {}} & {"dual_commit"}:
+        values["dual_commit"] = values["offsets_storage"] == Store.KAFKA
     if values["rebalance_backoff_ms"] is None:
         values["rebalance_backoff_ms"] = values["sync_time_ms"]
     return ConsumerSettings(**values)

@@ -83,6 +83,10 @@ class ConsumerState(Struct, frozen=True):
     """Partitions of `plan` that their previous owners have released since."""
     topics: tuple[str, ...] | None = None
     """The topics that the filter allowed when they were last read."""
+    coordinator: str = ""
+    """The address of the group's coordinator, where offsets are kept in Kafka and it is known."""
+    checkpointed: Map[Partition, int] = Map()
+    """As shipped, with dual commit: the offset last written to ZooKeeper, or begun at."""
     known: Map[str, Any] = Map()
     """Path -> what was read there under a watch that has not fired since: names, or data."""
 
@@ -120,6 +124,8 @@ class Attempt:
     succeeded: bool = False
     is_final: bool = False
     """Whether no further attempt follows this failed one."""
+    lacks_coordinator: bool = False
+    """Whether it failed because the coordinator of the group does not serve now."""
 
     @property
     def is_over(self) -> bool:

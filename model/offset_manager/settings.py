@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from watchkeeper.model.log.settings import MINUTE_MS
+from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.replication.settings import AutoCreation
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -31,3 +32,15 @@ class OffsetSettings:
     def creation(self) -> AutoCreation:
         """How the topic is created."""
         return AutoCreation(self.partitions, self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatedOffsetSettings(OffsetSettings):
+    """How offsets of groups are kept by brokers that replicate."""
+
+    replicas: int = 3
+    """`offsets.topic.replication.factor`."""
+    required_acks: int = ALL
+    """`offsets.commit.required.acks`: -1 waits for every member of the ISR."""
+    commit_timeout_ms: int = 5_000
+    """`offsets.commit.timeout.ms`."""

@@ -21,6 +21,7 @@ from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.state import configured_name
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.settings import BrokerLogSettings
+from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
 from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.plan.roles import role_of
@@ -119,6 +120,8 @@ class ReplicationPlan:
     """Whether it is judged that brokers know the ISRs."""
     auto_creation: AutoCreation | None = None
     """How topics are created that a client wants and that do not exist; None if none are."""
+    offsets: ReplicatedOffsetSettings = ReplicatedOffsetSettings()
+    """How the brokers keep the offsets of groups."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
-from watchkeeper.model.actor.effects import emit, sleep
+from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.errors import (
     BadVersion,
     ConnectionLoss,
@@ -52,6 +53,8 @@ from watchkeeper.model.trace.kinds import EventKind
 
 RECORDS_A_FETCH = 1_000
 """About `replica.fetch.max.bytes`."""
+CONFIRMATION_MS = 5
+"""The pause between two looks at what followers have fetched."""
 
 
 # --- producers -------------------------------------------------------------------------
@@ -59,26 +62,47 @@ RECORDS_A_FETCH = 1_000
 
 async def append(all_of: Replicas, request: AppendRecords) -> Appended:
     """Append what a producer sends, and wait for the ISR if it says so."""
-    replica = all_of.by_partition.get(request.partition)
+    contents = [Content(number) for number in request.numbers]
+    return await append_all(
+        all_of, request.partition, contents, acks=request.acks, timeout_ms=request.timeout_ms
+    )
+
+
+class Content(NamedTuple):
+    """What a record holds beside the epoch of the leader that appends it."""
+
+    number: int
+    message: bytes = b""
+
+
+async def append_all(
+    all_of: Replicas,
+    partition: Partition,
+    contents: Sequence[Content],
+    *,
+    acks: int,
+    timeout_ms: int,
+) -> Appended:
+    """Append records to a partition that this broker leads, and wait as `acks` says."""
+    replica = all_of.by_partition.get(partition)
     if replica is None:
         return Appended(ErrorCode.UNKNOWN_PARTITION)
     await all_of.settled(replica)
     if not all_of.leads(replica):
         return Appended(ErrorCode.NOT_LEADER)
-    if request.acks == ALL and len(replica.isr) < all_of.min_in_sync(request.partition.topic):
+    if acks == ALL and len(replica.isr) < all_of.min_in_sync(partition.topic):
         return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
     offset = replica.end
-    records = [Record(replica.leader_epoch, number) for number in request.numbers]
-    await store(all_of, replica, records)
+    await store(all_of, replica, [Record(replica.leader_epoch, *each) for each in contents])
     queue = all_of.fresh_queue("append")
-    waits = request.acks == ALL
+    waits = acks == ALL
     if waits:
         replica.waiting.append(WaitingAppend(replica.end, queue))
     await all_of.raise_high_watermark(replica)
     await all_of.wake_fetches(replica, of_consumers=False)
     if not waits:
         return Appended(ErrorCode.NONE, offset)
-    code = await take(queue, timeout_ms=request.timeout_ms)
+    code = await take(queue, timeout_ms=timeout_ms)
     if code is None:
         replica.waiting = [one for one in replica.waiting if one.queue != queue]
         return Appended(ErrorCode.TIMED_OUT, offset)
@@ -99,7 +123,7 @@ async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -
         epoch=replica.leader_epoch,
         leads=all_of.leads(replica),
         start=replica.end,
-        records=[list(record) for record in records],
+        records=[[record.epoch, record.number] for record in records],
     )
     if all_of.leads(replica):
         await _note_stored(replica, records)
@@ -110,14 +134,41 @@ async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -
 
 async def _note_stored(replica: Replica, records: Sequence[Record]) -> None:
     """Say what is in the log of a partition now, as brokers of 0.7 do."""
-    ranges = message_ranges(replica.partition, replica.end, records)
+    ranges = [list(each) for each in message_ranges(replica.partition, replica.end, records)]
+    if not ranges:
+        return
     await emit(
         EventKind.STORED,
         topic=replica.partition.topic,
         partition=replica.partition.name,
-        ranges=[list(each) for each in ranges],
+        ranges=ranges,
         entry_bytes=ENTRY_BYTES,
     )
+
+
+async def is_confirmed(all_of: Replicas, replica: Replica, within_ms: int) -> bool:
+    """Whether this broker led at a moment after the call.
+
+    It did if each member of the ISR has sent a fetch after the call: no clean election lets a
+    broker lead that is not in the ISR, and a member that leads fetches no more. The first fetch
+    that arrives may have been sent before; the one after it follows a response.
+    """
+    epoch, deadline_ms = replica.leader_epoch, all_of.now_ms() + within_ms
+    others = [broker for broker in replica.isr if broker != all_of.me.broker_id]
+    before = {broker: _fetched(replica, broker) for broker in others}
+    while all_of.leads(replica) and replica.leader_epoch == epoch:
+        if all(_fetched(replica, broker) >= before[broker] + 2 for broker in others):
+            return True
+        if all_of.now_ms() >= deadline_ms:
+            return False
+        await all_of.wake_fetches(replica, of_consumers=False)
+        await sleep(CONFIRMATION_MS)
+    return False
+
+
+def _fetched(replica: Replica, broker: int) -> int:
+    follower = replica.followers.get(broker)
+    return 0 if follower is None else follower.fetched
 
 
 # --- followers and consumers -----------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.registry.payloads import NO_LEADER
@@ -23,6 +24,8 @@ class Follower:
     """The end of its log; None until it has fetched."""
     leader_end: int = 0
     """The end of the leader's log when it fetched last."""
+    fetched: int = 0
+    """How often it has fetched."""
 
     def fetches(self, offset: int, leader_end: int, now_ms: int) -> None:
         """Note a fetch from an offset on.
@@ -35,10 +38,25 @@ class Follower:
         elif self.end is not None and offset >= self.leader_end:
             self.caught_up_ms = self.heard_ms
         self.end, self.leader_end, self.heard_ms = offset, leader_end, now_ms
+        self.fetched += 1
 
     def was_caught_up(self, since_ms: int) -> bool:
         """Whether it was at the end of the log since then."""
         return self.caught_up_ms is not None and self.caught_up_ms >= since_ms
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What a broker does beside replication."""
+
+    on_follow: Callable[[int], Awaitable[None]] | None = None
+    """Starts a task that fetches from a leader."""
+    on_missing_topic: Callable[[str], Awaitable[None]] | None = None
+    """Creates a topic that a client wants and that this broker does not know."""
+    on_leaders: Callable[[], Awaitable[None]] | None = None
+    """Called once a request of a controller has said who leads."""
+    answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = field(default_factory=dict)
+    """Request -> the function that answers it."""
 
 
 class Arrival(NamedTuple):

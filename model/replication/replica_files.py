@@ -15,7 +15,7 @@ Kafka 0.8.2.2: Log, OffsetCheckpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.folder_names import folder_of, partition_of
@@ -33,7 +33,7 @@ from watchkeeper.model.log.storage import (
     Rename,
     Truncate,
 )
-from watchkeeper.model.replication.messages import ENTRY_BYTES, decoded, encoded
+from watchkeeper.model.replication.messages import decoded, encoded, size_of
 from watchkeeper.model.replication.replica_log import Record
 
 CHECKPOINT = "replication-offset-checkpoint"
@@ -98,9 +98,9 @@ class ReplicaFiles:
             await CreateFile(path)
         await _append_all(path, encoded(records, start))
 
-    async def truncate(self, partition: Partition, end: int) -> None:
-        """Cut a log."""
-        await Truncate(_path_of(partition), end * ENTRY_BYTES)
+    async def truncate(self, partition: Partition, kept: Iterable[Record]) -> None:
+        """Cut a log behind the records that are kept."""
+        await Truncate(_path_of(partition), size_of(kept))
 
     async def delete(self, partition: Partition) -> None:
         """Delete a log, if there is one."""

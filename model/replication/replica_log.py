@@ -21,6 +21,8 @@ class Record(NamedTuple):
     """The epoch of the leader that appended it."""
     number: int
     """Its identity: no two messages of producers have the same number."""
+    message: bytes = b""
+    """A message with a content, which the brokers write themselves: a message set of 0.8."""
 
 
 ReplicaLog = tuple[Record, ...]

@@ -16,14 +16,14 @@ Both are in memory: a process that has just started takes anything.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
 from watchkeeper.model.replication.registry import read_states, settings_of
-from watchkeeper.model.replication.replica import Arrival, Replica, WaitingAppend
+from watchkeeper.model.replication.replica import Arrival, Hooks, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
@@ -81,10 +81,7 @@ class Replicas:
         """Leader -> where to fetch from it."""
         self.fetchers: dict[int, None] = {}
         """The leaders from which a task fetches."""
-        self.on_follow: Callable[[int], Awaitable[None]] | None = None
-        """Starts a task that fetches from a leader."""
-        self.on_missing_topic: Callable[[str], Awaitable[None]] | None = None
-        """Creates a topic that a client wants and that this broker does not know."""
+        self.hooks = Hooks()
         self.arrivals: dict[str, Arrival] = {}
         """Queue of a fetch that waits -> what it waits for."""
         self.changed_isrs: dict[Partition, None] = {}
@@ -152,6 +149,8 @@ class Replicas:
         """
         await put(STATE_CHANGES, True, 1)
         outcome = await self._lead_and_follow(request)
+        if self.hooks.on_leaders is not None:
+            await self.hooks.on_leaders()
         await take(STATE_CHANGES)
         return outcome
 
@@ -272,9 +271,9 @@ class Replicas:
         else:
             replica.must_cut = True
         self.addresses[leader] = addresses[leader]
-        if self.on_follow is not None and leader not in self.fetchers:
+        if self.hooks.on_follow is not None and leader not in self.fetchers:
             self.fetchers[leader] = None
-            await self.on_follow(leader)
+            await self.hooks.on_follow(leader)
 
     async def cease_to_lead(self, replica: Replica) -> None:
         """Let producers that wait know, where the variant does so."""
@@ -401,7 +400,7 @@ class Replicas:
         del replica.log[end:]
         replica.high_watermark = min(replica.high_watermark, end)
         await self._note(EventKind.TRUNCATED, replica, lost=lost)
-        await self.files.truncate(replica.partition, end)
+        await self.files.truncate(replica.partition, replica.log)
 
     async def raise_high_watermark(self, replica: Replica) -> None:
         """Raise the high watermark of a leader to the smallest end in the ISR.

@@ -64,7 +64,7 @@ async def open_replicas(all_of: Replicas) -> None:
             end=replica.end,
             high_watermark=replica.high_watermark,
         )
-    all_of.on_follow = partial(start_fetcher, all_of)
+    all_of.hooks.on_follow = partial(start_fetcher, all_of)
     await Start("shrink ISRs", lambda: _shrink_from_time_to_time(all_of))
     if all_of.me.variant.changed_isr is ChangedIsr.ANNOUNCED:
         await Start("announce ISRs", lambda: _announce_from_time_to_time(all_of))
@@ -97,8 +97,11 @@ async def _apply_settings(all_of: Replicas) -> None:
         await all_of.apply_settings(topic, config)
 
 
-async def answer(all_of: Replicas, request: BrokerRequest) -> Any:
+async def answer(all_of: Replicas, request: Any) -> Any:
     """Answer a request to a broker."""
+    beside = all_of.hooks.answers.get(type(request))
+    if beside is not None:
+        return await beside(request)
     return await _ANSWERS[type(request)](all_of, request)
 
 
@@ -108,8 +111,8 @@ async def _end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
 
 async def _describe(all_of: Replicas, request: DescribeTopic) -> TopicMetadata:
     found = all_of.metadata_of(request.topic)
-    if not found.leaders and all_of.on_missing_topic is not None:
-        await all_of.on_missing_topic(request.topic)
+    if not found.leaders and all_of.hooks.on_missing_topic is not None:
+        await all_of.hooks.on_missing_topic(request.topic)
     return found
 
 

@@ -92,6 +92,33 @@ class SettingsOfNewTopic(StrEnum):
     LEFT = "leaves them as they are"
 
 
+class OffsetsCache(StrEnum):
+    """What a coordinator answers from: what it knows of the offsets of groups."""
+
+    LOADED = (
+        "what it read when it began to lead, if the high watermark was above the beginning, and "
+        "each commit that it has acknowledged since"
+    )
+    FOLLOWS_LOG = (
+        "the log below the high watermark, which has to reach first what was there when it began "
+        "to lead"
+    )
+
+
+class OffsetFetches(StrEnum):
+    """When a coordinator answers a fetch of offsets."""
+
+    AT_ONCE = "at once, though another broker may lead"
+    CONFIRMED = "once each member of the ISR has fetched again, so that it is still the leader"
+
+
+class OffsetsTopic(StrEnum):
+    """With how many replicas a broker creates the topic of offsets (KAFKA-3959)."""
+
+    AS_MANY_AS_LIVE = "with no more than there are live brokers"
+    AS_CONFIGURED = "with as many as configured, once there are so many live brokers"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -109,6 +136,9 @@ class ReplicationVariant:
     longer_log: LongerLog
     changed_isr: ChangedIsr
     settings_of_new_topic: SettingsOfNewTopic
+    offsets_cache: OffsetsCache
+    offset_fetches: OffsetFetches
+    offsets_topic: OffsetsTopic
 
 
 KAFKA_08 = ReplicationVariant(
@@ -125,6 +155,9 @@ KAFKA_08 = ReplicationVariant(
     longer_log=LongerLog.HALTS,
     changed_isr=ChangedIsr.WRITTEN,
     settings_of_new_topic=SettingsOfNewTopic.WRITTEN,
+    offsets_cache=OffsetsCache.LOADED,
+    offset_fetches=OffsetFetches.AT_ONCE,
+    offsets_topic=OffsetsTopic.AS_MANY_AS_LIVE,
 )
 
 HARDENED = ReplicationVariant(
@@ -141,6 +174,9 @@ HARDENED = ReplicationVariant(
     longer_log=LongerLog.CUT,
     changed_isr=ChangedIsr.ANNOUNCED,
     settings_of_new_topic=SettingsOfNewTopic.LEFT,
+    offsets_cache=OffsetsCache.FOLLOWS_LOG,
+    offset_fetches=OffsetFetches.CONFIRMED,
+    offsets_topic=OffsetsTopic.AS_CONFIGURED,
 )
 
 DOCUMENTED = replace(KAFKA_08, name="documented")

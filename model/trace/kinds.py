@@ -34,6 +34,10 @@ class EventKind(StrEnum):
     ID_IN_USE = "id in use"
     TOPIC_NOT_DELETED = "topic not deleted"
     COMMIT_REFUSED = "commit refused"
+    OFFSET_COMMIT_SENT = "offset commit sent"
+    OFFSET_COMMIT_ANSWERED = "offset commit answered"
+    OFFSET_FETCH_SENT = "offset fetch sent"
+    OFFSET_FETCH_ANSWERED = "offset fetch answered"
     CONTROLLER_ELECTED = "controller elected"
     FAILOVER_COMPLETED = "failover completed"
     CONTROLLER_RESIGNED = "controller resigned"
@@ -130,6 +134,9 @@ class EventKind(StrEnum):
     RUN_ENDED = "run ended"
 
 
+QUIET_KINDS = frozenset({EventKind.OFFSET_COMMIT_SENT, EventKind.OFFSET_COMMIT_ANSWERED})
+"""What a program emits about commits, which disturb no rest."""
+
 MEANINGS: dict[EventKind, str] = {
     EventKind.STARTED: (
         "a process starts, or a member in the process that it shares, which `process` names"
@@ -162,6 +169,16 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.ID_IN_USE: "a registration with this id exists already",
     EventKind.TOPIC_NOT_DELETED: "a topic could not be deleted from the registry",
     EventKind.COMMIT_REFUSED: "an offset commit failed",
+    EventKind.OFFSET_COMMIT_SENT: "a member sends offsets to the coordinator of its group",
+    EventKind.OFFSET_COMMIT_ANSWERED: (
+        "the coordinator has answered the commit of a member: `accepted` are the offsets that it "
+        "has committed, `errors` the names of its errors for others"
+    ),
+    EventKind.OFFSET_FETCH_SENT: "a member wants the offsets of partitions from the coordinator",
+    EventKind.OFFSET_FETCH_ANSWERED: (
+        "the coordinator has answered the fetch of a member: `offsets` are those that it has, -1 "
+        "for none, `errors` the names of its errors for others"
+    ),
     EventKind.CONTROLLER_ELECTED: (
         "a broker has become the controller; `raised` says whether it raised the epoch"
     ),

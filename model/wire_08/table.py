@@ -78,6 +78,16 @@ class UnknownApi(MalformedRequest):
     meaning = "the request is not answered here"
 
 
+def knows(request: object) -> bool:
+    """Whether a value is a request of a client of 0.8."""
+    return type(request) in _BY_REQUEST
+
+
+def knows_frame(frame: Frame) -> bool:
+    """Whether a frame, without its size, begins like a request of a client of 0.8."""
+    return (int.from_bytes(frame[:2]), int.from_bytes(frame[2:4])) in _BY_KEY
+
+
 def decode_request(frame: Frame) -> tuple[RequestHeader, WireStruct]:
     """Decode a request with its header; raise `MalformedRequest`, or `UnknownApi` for a key."""
     reader = Reader(frame, "request", MalformedRequest)

@@ -45,7 +45,7 @@ from watchkeeper.model.actor.operations import (
 from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.actor.program import Fetching as AnyFetching
 from watchkeeper.model.actor.program_errors import NotAnEffect
-from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.kinds import QUIET_KINDS, EventKind
 from watchkeeper.model.trace.text import described_answer, described_operation
 from watchkeeper.real.client.client import Client, ClientEvent, Reply
 from watchkeeper.real.trace.writer import EventSink
@@ -417,7 +417,8 @@ class Driver:
     # --- the trace ---------------------------------------------------------------------
 
     def _emit(self, effect: Emit) -> None:
-        self._busy()
+        if effect.kind not in QUIET_KINDS:
+            self._busy()
         self.writer.write(effect.kind, dict(effect.detail), topic=effect.topic)
 
     def _write(self, kind: str, detail: Any = None, at_ns: int | None = None) -> None:

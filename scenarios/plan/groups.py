@@ -27,6 +27,8 @@ OF_MESSAGES = (
     *("socket_timeout_ms", "consumer_timeout_ms"),
 )
 """Settings of consumers that have an effect only where brokers store messages."""
+OF_COORDINATOR = ("dual_commit", "offsets_backoff_ms", "offsets_timeout_ms", "offsets_retries")
+"""Settings of consumers that have an effect only with a coordinator."""
 OF_INTERNAL_TOPICS = "exclude_internal_topics"
 IDS = ("consumer.id", "consumerid")
 """The names of the setting by which several members may have one id, in 0.8 and in 0.7."""
@@ -227,9 +229,34 @@ def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> N
         if _field(key) in OF_MESSAGES and not has_storage:
             message = f"is about messages: cluster {cluster} lacks `storage` and `replication`"
             context.problem(_place_of(context, path, key), message)
+        if _field(key) == "offsets_storage" and config[key] == "kafka":
+            _check_coordinator(context, path, key)
+        if _field(key) in OF_COORDINATOR and _storage_of(config) != "kafka":
+            message = "has no effect without `offsets.storage: kafka`; leave it out"
+            context.problem(_place_of(context, path, key), message)
         if _field(key) == OF_INTERNAL_TOPICS:
             message = "has no effect: no topic of a scenario is internal; leave it out"
             context.problem(_place_of(context, path, key), message)
+
+
+def _storage_of(config: Mapping[str, Any]) -> Any:
+    return next((value for key, value in config.items() if _field(key) == "offsets_storage"), "")
+
+
+def _check_coordinator(context: Context, path: Path, key: str) -> None:
+    """Refuse offsets in Kafka where no broker coordinates groups, or none are committed."""
+    group = str(path[1])
+    cluster = context.cluster_of(group)
+    handling = context.scenario.groups[group].handling
+    message = ""
+    if context.scenario.clusters[cluster].replication is None:
+        message = (
+            f"needs brokers that coordinate groups; expected `replication` in cluster {cluster}"
+        )
+    elif handling is not None and handling.commits == "with the result":
+        message = "has no effect where positions are stored with the results; leave it out"
+    if message:
+        context.problem(_place_of(context, path, key), message)
 
 
 def _has_storage(context: Context, group: str) -> bool:

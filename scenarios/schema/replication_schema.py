@@ -19,6 +19,21 @@ class AutoCreationModel(Model):
     replicas: int = Field(1, ge=1, le=10, description="default.replication.factor")
 
 
+class OffsetsModel(Model):
+    """The offsets topic, in which coordinators keep the offsets of groups."""
+
+    partitions: int = Field(50, ge=1, le=1_000, description="offsets.topic.num.partitions")
+    replicas: int = Field(3, ge=1, le=10, description="offsets.topic.replication.factor")
+    required_acks: Literal["leader", "all"] = Field(
+        "all",
+        description="offsets.commit.required.acks: who has to have a commit before it is "
+        "acknowledged: the coordinator, or every member of the ISR",
+    )
+    commit_timeout: PositivePause = Field(
+        "5s", validate_default=True, description="offsets.commit.timeout.ms"
+    )
+
+
 class ReplicationModel(Model):
     """Brokers that replicate partitions, with the names and defaults of Kafka's settings."""
 
@@ -64,4 +79,8 @@ class ReplicationModel(Model):
         None,
         description="auto.create.topics.enable: brokers create the topics that loads and groups "
         "want and that do not exist; without it they create none",
+    )
+    offsets_topic: OffsetsModel = Field(
+        default_factory=lambda: OffsetsModel.model_validate({}),
+        description="how offsets of groups with `offsets.storage: kafka` are kept",
     )

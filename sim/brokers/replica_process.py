@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from watchkeeper.model.admin.auto_creation import create_missing_topics
+from watchkeeper.model.offset_manager.replicated_coordinator import coordinate_groups
+from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
 from watchkeeper.model.replication.replica_files import ReplicaFiles
@@ -37,6 +39,7 @@ class ReplicaProcess:
         calls: Calls,
         address: str,
         settings: ReplicationSettings,
+        offsets: ReplicatedOffsetSettings,
         storage: Storage,
         failed: Callable[[str], object],
     ) -> None:
@@ -49,6 +52,7 @@ class ReplicaProcess:
         self.tasks.failed = lambda error: self._fail(error, failed)
         self.replicas = Replicas(settings, ReplicaFiles(), node.clock_ms)
         create_missing_topics(self.replicas)
+        coordinate_groups(self.replicas, offsets)
 
     @property
     def node(self) -> str:
@@ -116,10 +120,11 @@ class ReplicaHosts:
         failed: Callable[[str], object],
     ) -> Tasks:
         """Start a broker's process, ready when its replicas are open; returns its tasks."""
-        settings = self.plan.replication_of(plan)
+        assert self.plan.replication is not None, "its brokers replicate"
+        settings, offsets = self.plan.replication_of(plan), self.plan.replication.offsets
         address = f"{plan.host}:{plan.port}"
         storage = self.storages[node.name]
-        process = ReplicaProcess(node, self.calls, address, settings, storage, failed)
+        process = ReplicaProcess(node, self.calls, address, settings, offsets, storage, failed)
         self.running[node.name] = process
         process.start(ready)
         return process.tasks

@@ -33,7 +33,7 @@ from watchkeeper.model.actor.operations import QUIET_PURPOSES, Operation, Pipeli
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.actor.program import Fetching as AnyFetching
 from watchkeeper.model.actor.program_errors import NotAnEffect, ProgramLoops
-from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.kinds import QUIET_KINDS, EventKind
 from watchkeeper.model.trace.text import described_answer, described_operation
 from watchkeeper.model.trace.trace import NOTHING
 from watchkeeper.sim.disk.host_costs import Caller
@@ -339,7 +339,8 @@ class Driver:
     # --- the trace ---------------------------------------------------------------------
 
     def _emit(self, effect: Emit) -> None:
-        self._busy()
+        if effect.kind not in QUIET_KINDS:
+            self._busy()
         self.kernel.write(
             self.node.name,
             effect.kind,

@@ -27,6 +27,7 @@ from watchkeeper.model.actor.rpc import (
 from watchkeeper.model.log.format.frames import size_on_wire
 from watchkeeper.model.log.format.requests import RESPONSES
 from watchkeeper.model.replication.requests import BrokerRequest
+from watchkeeper.model.wire_08.table import knows
 from watchkeeper.sim.disk.host_costs import Caller
 from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
@@ -45,6 +46,11 @@ def _size_of(request: Any) -> int:
     if isinstance(request, BrokerRequest):
         return request.size_bytes
     return size_on_wire(request)
+
+
+def _is_of_08(request: Any) -> bool:
+    """Whether it is a request of 0.8, each of which has a response."""
+    return isinstance(request, BrokerRequest) or knows(request)
 
 
 class Port(Protocol):
@@ -119,7 +125,7 @@ class Link:
             self._waiting.popleft()
             self._unread_bytes += size
             self._up.send(self._deliver, (request, size))
-            if isinstance(request, BrokerRequest) or type(request) in RESPONSES:
+            if type(request) in RESPONSES or _is_of_08(request):
                 self._pending.append(pending)
             else:
                 pending.answer(None)

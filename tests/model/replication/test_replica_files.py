@@ -122,7 +122,7 @@ def test_the_next_process_finds_what_the_last_one_wrote(disk: Disk) -> None:
         await files.append(CLICKS, 0, [Record(1, 10), Record(2, 11)])
         await files.append(VIEWS, 0, [Record(3, 0)])
         await files.append(CLICKS, 2, [Record(2, 12)])
-        await files.truncate(CLICKS, 1)
+        await files.truncate(CLICKS, [Record(1, 10)])
         await files.append(CLICKS, 1, [Record(4, 13)])
         await files.write_checkpoint({CLICKS: 1, VIEWS: 0})
         await files.write_checkpoint({CLICKS: 2, VIEWS: 0})
@@ -249,8 +249,8 @@ def test_files_are_as_a_list(
                     log.extend(step)
                 elif isinstance(step, int):
                     if step < len(log):
-                        await files.truncate(CLICKS, step)
                         del log[step:]
+                        await files.truncate(CLICKS, log)
                 else:
                     await files.delete(CLICKS)
                     log.clear()
