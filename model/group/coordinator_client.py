@@ -23,6 +23,7 @@ from watchkeeper.model.actor.operations import GetChildren, GetData, Purpose
 from watchkeeper.model.actor.retry import Requests, read_or_none
 from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.requests_08 import PartitionError, error_name
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
@@ -133,13 +134,16 @@ class CoordinatorClient:
         """Find the coordinator, unless it is known."""
         if self.address:
             return
+        if self.me.layout == "0.7":
+            why = "expected a registry in the layout of 0.8: brokers of 0.7 coordinate no groups"
+            raise CoordinatorUnavailable(why)
         why = "no broker is registered"
         for address in await self._brokers():
             try:
                 found: ConsumerMetadataResponse = await Call(
                     address, ConsumerMetadataRequest(self.me.group), self._timeout_ms
                 )
-            except CallError as error:
+            except (CallError, LogError) as error:
                 why = str(error)
                 continue
             if found.error_code == PartitionError.NONE:
@@ -167,7 +171,7 @@ class CoordinatorClient:
     async def _call(self, address: str, request: Any) -> Any:
         try:
             return await Call(address, request, self._timeout_ms)
-        except CallError as error:
+        except (CallError, LogError) as error:
             self.address = ""
             raise CoordinatorUnavailable(str(error)) from None
 

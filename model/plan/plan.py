@@ -120,7 +120,7 @@ class ReplicationPlan:
     """Whether it is judged that brokers know the ISRs."""
     auto_creation: AutoCreation | None = None
     """How topics are created that a client wants and that do not exist; None if none are."""
-    offsets: ReplicatedOffsetSettings = ReplicatedOffsetSettings()
+    offsets: ReplicatedOffsetSettings = field(default_factory=ReplicatedOffsetSettings)
     """How the brokers keep the offsets of groups."""
 
 

@@ -134,7 +134,13 @@ class EventKind(StrEnum):
     RUN_ENDED = "run ended"
 
 
-QUIET_KINDS = frozenset({EventKind.OFFSET_COMMIT_SENT, EventKind.OFFSET_COMMIT_ANSWERED})
+QUIET_KINDS = frozenset(
+    {
+        EventKind.OFFSET_COMMIT_SENT,
+        EventKind.OFFSET_COMMIT_ANSWERED,
+        EventKind.COMMIT_REFUSED,
+    }
+)
 """What a program emits about commits, which disturb no rest."""
 
 MEANINGS: dict[EventKind, str] = {

@@ -7,6 +7,7 @@ frame.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from watchkeeper.model.log.format.errors import MalformedRequest, MalformedResponse
@@ -83,9 +84,10 @@ def knows(request: object) -> bool:
     return type(request) in _BY_REQUEST
 
 
-def knows_frame(frame: Frame) -> bool:
-    """Whether a frame, without its size, begins like a request of a client of 0.8."""
-    return (int.from_bytes(frame[:2]), int.from_bytes(frame[2:4])) in _BY_KEY
+def starts(frame: Frame, requests: Iterable[type[WireStruct]]) -> bool:
+    """Whether a frame, without its size, begins like one of these requests."""
+    begin = (int.from_bytes(frame[:2]), int.from_bytes(frame[2:4]))
+    return begin in {(_BY_REQUEST[each].key, _BY_REQUEST[each].version) for each in requests}
 
 
 def decode_request(frame: Frame) -> tuple[RequestHeader, WireStruct]:

@@ -1,8 +1,8 @@
 """The port of a live broker that replicates.
 
-It takes the requests between brokers (`watchkeeper.model.replication.wire`), and the offsets
-request of 0.8, with which consumers learn the high watermark from the leader. The requests of
-one connection are answered one after the other.
+It takes the requests between brokers (`watchkeeper.model.replication.wire`), the offsets request
+of 0.8, with which consumers learn the high watermark from the leader, and those of a group to its
+coordinator. The requests of one connection are answered one after the other.
 """
 
 from __future__ import annotations
@@ -10,14 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.format import requests_08
 from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.log.format.frames import HEAD_BYTES, frame_size
+from watchkeeper.model.log.format.frames import HEAD_BYTES, encode_frame, frame_size
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import answer
+from watchkeeper.model.wire_08 import table
+from watchkeeper.model.wire_08.group_offsets import (
+    CommitRequestV1,
+    CommittedRequestV1,
+    ConsumerMetadataRequest,
+)
 from watchkeeper.real.process.tasks import Tasks
+
+OF_GROUPS = (ConsumerMetadataRequest, CommitRequestV1, CommittedRequestV1)
+"""The requests of a group to its coordinator, and that for its coordinator."""
 
 
 class ReplicaServer:
@@ -66,6 +77,10 @@ class ReplicaServer:
 
     async def _answer(self, frame: bytes, caller: object) -> bytes:
         """Answer a request; raise a LogError for one that is not known here."""
+        if table.starts(frame, OF_GROUPS):
+            header, of_group = table.decode_request(frame)
+            found = await self.tasks.run(answer(self.replicas, of_group), caller)
+            return encode_frame(b"", replace(found, correlation_id=header.correlation_id))
         if not wire.knows(frame):
             return requests_08.answer_offsets(
                 frame, lambda names: map(self._high_watermark, names)

@@ -17,6 +17,7 @@ from typing import Any
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Command, CommandKind
 from watchkeeper.model.actor.operations import Create, Exists, Multi, Operation, Pipelined
+from watchkeeper.model.actor.rpc import Call
 from watchkeeper.model.broker import registration
 from watchkeeper.model.group.layout_detection import detecting
 from watchkeeper.model.registry import paths
@@ -106,8 +107,12 @@ class Broker(Member):
         if kind == EventKind.EXPIRED:
             self._is_registered = False
 
-    def _saw(self, effect: Operation[Any] | Pipelined, answer: Any) -> None:
-        if effect.purpose != "register" or isinstance(answer, Failure):
+    def _saw(self, effect: Operation[Any] | Pipelined | Call, answer: Any) -> None:
+        if (
+            isinstance(effect, Call)
+            or effect.purpose != "register"
+            or isinstance(answer, Failure)
+        ):
             return
         first = effect.operations[0] if isinstance(effect, Multi | Pipelined) else effect
         if first.path != paths.broker(self.me.broker_id):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from typing import Any, Self
@@ -25,20 +25,27 @@ from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import LEAVE
 from watchkeeper.model.actor.operations import Create, Multi, Operation, Pipelined, SetData
 from watchkeeper.model.actor.program import Program
+from watchkeeper.model.actor.rpc import Call
 from watchkeeper.model.group.consumer import consumer
 from watchkeeper.model.group.layout_detection import detecting
 from watchkeeper.model.group.state import Consumer as Configuration
 from watchkeeper.model.group.variants import OffsetMeaning
+from watchkeeper.model.log.format.requests_08 import PartitionError
+from watchkeeper.model.offset_manager.migration import Store
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.wire_08.by_topic import flat
+from watchkeeper.model.wire_08.group_offsets import CommitRequestV1, CommitResponse
 from watchkeeper.real.embed.callbacks import Callbacks
 from watchkeeper.real.embed.handover import (
     OnPartitionsAssigned,
     OnPartitionsRevoked,
     RebalanceListener,
 )
-from watchkeeper.real.embed.member import LEAVE_WITHIN_S, Member, Poke
+from watchkeeper.real.embed.member import LEAVE_WITHIN_S, Connect, Halt, LiveDriver, Member, Poke
+from watchkeeper.real.embed.task_member import LiveTaskDriver
 from watchkeeper.real.embed.validation import consumer_given, subscription_given
+from watchkeeper.real.process.driver import Fetching
 
 COMMIT_WITHIN_S = 10.0
 LOGGER = logging.getLogger("watchkeeper.consumer")
@@ -141,6 +148,18 @@ class Consumer(Member):
         """Return the listener; a consumer that fetches by itself makes another one."""
         return RebalanceListener(self.callbacks, on_partitions_assigned, on_partitions_revoked)
 
+    def make_driver(
+        self, program: Program, connect: Connect, fetching: Fetching | None
+    ) -> LiveDriver:
+        """Return a driver that sends requests to brokers too, where offsets are kept there."""
+        if self.me.settings.storage.storage is Store.ZOOKEEPER:
+            return super().make_driver(program, connect, fetching)
+        return LiveTaskDriver(program, self.account, connect, self._task_failed, fetching)
+
+    def _task_failed(self, name: str, error: Exception) -> None:
+        self._error = error
+        self.driver.queue.put(Halt())
+
     # --- coming and going -----------------------------------------------------------------
 
     def start(self) -> Self:
@@ -166,6 +185,8 @@ class Consumer(Member):
 
     def _clean_up(self) -> None:
         super()._clean_up()
+        if isinstance(self.driver, LiveTaskDriver):
+            self.driver.end_tasks()
         if not self.callbacks.stop(LEAVE_WITHIN_S if not self.handover.is_given_up else 0):
             self.logger.error(
                 "%s: a callback does not return; its thread is left behind", self.name
@@ -274,14 +295,20 @@ class Consumer(Member):
         if kind == EventKind.REBALANCE_COMPLETED:
             self._is_ready.set()
 
-    def _saw(self, effect: Operation[Any] | Pipelined, answer: Any) -> None:
+    def _saw(self, effect: Operation[Any] | Pipelined | Call, answer: Any) -> None:
+        if isinstance(effect, Call):
+            self._note_committed(_accepted(effect, answer))
+            return
         if effect.purpose == "register" and isinstance(effect, Create):
             parsed = paths.parse_member(effect.path)
             self._consumer_id = self._consumer_id if parsed is None else parsed[1]
         if effect.purpose != "commit" or isinstance(answer, Failure):
             return
+        self._note_committed(_written(effect))
+
+    def _note_committed(self, found: Iterable[tuple[Partition, int]]) -> None:
         behind = 1 if self.me.variant.offset_means is OffsetMeaning.LAST_CONSUMED else 0
-        written = list(_written(effect))
+        written = list(found)
         for partition, number in written:
             self.handover.committed(partition, number + behind)
         if written:
@@ -296,3 +323,13 @@ def _written(effect: Operation[Any] | Pipelined) -> Iterator[tuple[Partition, in
             parsed = paths.parse_offset(part.path)
             if parsed is not None:
                 yield parsed[1], paths.decode_number(part.path, part.data)
+
+
+def _accepted(call: Call, answer: Any) -> Iterator[tuple[Partition, int]]:
+    """Yield the offsets that a coordinator has committed."""
+    if not isinstance(call.request, CommitRequestV1) or not isinstance(answer, CommitResponse):
+        return
+    sent = {(topic, one.partition): one.offset for topic, one in flat(call.request.topics)}
+    for topic, one in flat(answer.topics):
+        if one.error_code == PartitionError.NONE:
+            yield Partition(topic, str(one.partition)), sent[topic, one.partition]

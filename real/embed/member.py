@@ -22,6 +22,7 @@ from watchkeeper.model.actor.errors import ZooKeeperError
 from watchkeeper.model.actor.events import LEAVE, Command
 from watchkeeper.model.actor.operations import Operation, Pipelined
 from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.actor.rpc import Call
 from watchkeeper.real.access import Access
 from watchkeeper.real.client.address_check import addresses_problem
 from watchkeeper.real.client.client import Client, ClientEvent
@@ -53,7 +54,7 @@ class Halted(Exception):
 class LiveDriver(Driver):
     """A driver that can be poked and halted, and survives turns that fail."""
 
-    saw: Callable[[Operation[Any] | Pipelined, Any], None] | None = None
+    saw: Callable[[Operation[Any] | Pipelined | Call, Any], None] | None = None
     """Called with every answer, in the thread of the program."""
     _is_poked = False
     _may_be_poked = False
@@ -278,7 +279,7 @@ class Member:
             self._is_over.set()
             self._is_ready.set()
 
-    def _saw(self, effect: Operation[Any] | Pipelined, answer: Any) -> None:
+    def _saw(self, effect: Operation[Any] | Pipelined | Call, answer: Any) -> None:
         """Process a response of ZooKeeper."""
         self._is_ready.set()
 

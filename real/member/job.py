@@ -12,6 +12,7 @@ from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.log_manager import LogManager
 from watchkeeper.model.log.settings import BrokerLogSettings
+from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.plan import Forwarding, Handling, ProducerPlan
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.real.results.of_member import DatabaseStore, SegmentStore
@@ -39,6 +40,7 @@ class ReplicaRole:
     """A broker that replicates."""
 
     settings: ReplicationSettings
+    offsets: ReplicatedOffsetSettings
     root: str
     """The folder of its logs."""
     sync_log: str

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.admin.auto_creation import create_missing_topics
+from watchkeeper.model.offset_manager.replicated_coordinator import coordinate_groups
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import ENDS_BROKER, open_replicas
@@ -31,6 +32,7 @@ def run(context: MemberContext) -> Ended:
     driver = context.task_driver(job.program, balancer="")
     replicas = Replicas(role.settings, ReplicaFiles(), driver.now_ms)
     create_missing_topics(replicas)
+    coordinate_groups(replicas, role.offsets)
     storage = WrittenBack(Path(role.root), Path(role.sync_log), driver.now_ms)
     driver.loop.begin(_serve_storage(storage, driver.tasks)).result()
     _open(context, driver, replicas)

@@ -1,6 +1,6 @@
 """Requests to brokers over TCP, with one connection for each task and broker.
 
-Requests of 0.7 and those between brokers of 0.8 have encodings of their own.
+Requests of 0.7, those between brokers of 0.8, and those of its clients differ in encoding.
 
 A connection belongs to the calling task and is read only while that task waits for a
 response. This reproduces what 0.7 does: a produce request has no response, so the first
@@ -24,7 +24,7 @@ from watchkeeper.model.actor.rpc import (
     Unreachable,
 )
 from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES, WireStruct
 from watchkeeper.model.log.format.requests import (
     RESPONSES,
     FetchRequest,
@@ -37,6 +37,7 @@ from watchkeeper.model.log.format.requests import (
 )
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.requests import BrokerRequest
+from watchkeeper.model.wire_08 import table
 from watchkeeper.real.net.frames import Frames
 
 CONNECT_WITHIN_MS = 5_000
@@ -56,6 +57,8 @@ class _Connection:
         """Send a request, and wait for its response if its kind has one."""
         if isinstance(request, BrokerRequest):
             return await self._exchange_08(request)
+        if table.knows(request):
+            return await self._exchange_of_client(request)
         return await self._exchange_07(request)
 
     async def _exchange_08(self, request: BrokerRequest) -> Any:
@@ -64,6 +67,13 @@ class _Connection:
         await asyncio.get_running_loop().sock_sendall(self.connection, sent)
         frame = await self._frame(LARGEST_FRAME_BYTES)
         return wire.decode_response(request, frame, self._sent)
+
+    async def _exchange_of_client(self, request: WireStruct) -> Response:
+        self._sent += 1
+        sent = table.encode_request(request, self._sent, wire.CLIENT)
+        await asyncio.get_running_loop().sock_sendall(self.connection, sent)
+        frame = await self._frame(LARGEST_FRAME_BYTES)
+        return table.decode_response(request, frame, self._sent)
 
     async def _exchange_07(self, request: Request) -> Response | None:
         loop = asyncio.get_running_loop()

@@ -52,8 +52,10 @@ class ReplicaHosts(Hosts):
 
     def role(self, plan: BrokerPlan) -> ReplicaRole:
         """The role of a broker's process."""
+        assert self.plan.replication is not None, "its brokers replicate"
         return ReplicaRole(
             self.plan.replication_of(plan),
+            self.plan.replication.offsets,
             str(self.logs_of(plan.node)),
             str(self.sync_log_of(plan.node)),
         )
