@@ -43,6 +43,7 @@ Purpose = Literal[
     "claim",
     "read offsets",
     "find coordinator",
+    "check fence",
     "commit",
     "announce topic",
     "administer",
@@ -63,7 +64,7 @@ Purpose = Literal[
 ]
 """The purposes of operations. Scenario files use these words to trigger faults."""
 
-QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit", "find coordinator"})
+QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit", "find coordinator", "check fence"})
 """The purposes of operations that an idle member makes without ceasing to be idle."""
 
 ANY_VERSION = -1

@@ -57,9 +57,8 @@ async def commit_offsets(
         return state
     if me.variant.fenced and offsets:
         assert state.fence_version is not None, "a fenced commit needs the version to check"
-        await requests(
-            Multi((Check(id_path(me, state), state.fence_version, "commit"),), "commit")
-        )
+        fence = Check(id_path(me, state), state.fence_version, "check fence")
+        await requests(Multi((fence,), "check fence"))
     client = CoordinatorClient(me, requests, state.coordinator)
     accepted = await client.commit(offsets)
     state = replace(state, coordinator=client.address)

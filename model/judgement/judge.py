@@ -25,6 +25,7 @@ from watchkeeper.model.properties.control_plane.rests import (
     ControlPlaneJudge,
     control_plane_judge,
 )
+from watchkeeper.model.properties.group_offsets import GroupOffsetsJudge, offset_judges
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.messages import MessageJudges, message_judges
 from watchkeeper.model.properties.ownership import (
@@ -62,7 +63,8 @@ PROPERTIES: tuple[Property, ...] = (
     PROGRESS,
     WORK,
 )
-"""Those of groups; `watchkeeper.model.properties.messages` has those of messages, and
+"""Those of groups; `watchkeeper.model.properties.messages` has those of messages,
+`watchkeeper.model.properties.group_offsets` those of offsets in Kafka, and
 `watchkeeper.model.properties.control_plane` those of controllers and of replicas."""
 
 SOMETIMES = Property("sometimes", "sometimes", "the events that the scenario is about occurred")
@@ -113,7 +115,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     trackers = rests_of(plan)
     messages = message_judges(plan)
     control = control_plane_judge(plan, history)
-    followers = event_judges(plan, history)
+    followers = (*event_judges(plan, history), *offset_judges(plan))
     watch = _Watch(history, ownership, calm, progress, trackers, messages, control)
     for judge_of in followers:
         watch.follow(judge_of)
@@ -231,7 +233,7 @@ class _Watch:
         if control is not None:
             self._add(ControlPlaneJudge.KINDS, control.after)
 
-    def follow(self, judge_of: Judge) -> None:
+    def follow(self, judge_of: Judge | GroupOffsetsJudge) -> None:
         """Let a judge look at what concerns it, after the history."""
         for kind, handler in judge_of.handlers.items():
             self._add((kind,), handler)

@@ -9,6 +9,7 @@ from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
 from watchkeeper.model.properties.control_plane.judges import control_plane_claims
+from watchkeeper.model.properties.group_offsets import GROUP_OFFSETS
 from watchkeeper.model.properties.messages import message_claims
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios.plan.clusters import cluster
@@ -131,6 +132,7 @@ def _check_words(context: Context, names: Names) -> None:
     claims = [claim.name for claim in PROPERTIES]
     claims += control_plane_claims(names.clusters)
     claims += message_claims(list(context.scenario.groups))
+    claims += [claim.name for claim in GROUP_OFFSETS]
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))
         for key in () if isinstance(expectation, str) else ("violated", "may"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC
 from watchkeeper.model.plan.faults import MEMBERS, VERBS, Target, Verb
 from watchkeeper.model.plan.plan import (
     ClusterPlan,
@@ -253,11 +254,11 @@ def _wrong_partition_leader(target: str, verb: Verb, roles: list[str]) -> str:
 
 
 def _names_leader(names: Names, target: str) -> bool:
-    """Whether a target names the leader of a partition that the scenario has."""
+    """Whether a target names the leader of a partition that the scenario has, or of offsets."""
     if role_of(target) is not PARTITION_LEADER:
         return False
     topic, partition = led_by(target)
-    return partition.isdigit() and topic in names.known["topic"]
+    return partition.isdigit() and topic in (*names.known["topic"], OFFSETS_TOPIC)
 
 
 def _wrong_leader(names: Names, partition: str, to: str) -> Iterator[tuple[tuple[str, ...], str]]:
