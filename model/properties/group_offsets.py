@@ -171,7 +171,7 @@ class GroupOffsetsJudge:
             f"{event.node} gets {given} for {partition} from the coordinator of {event.group}, "
             f"after {last.offset} was acknowledged"
         )
-        about = Subject((event.node,), group=event.group, partitions=(partition,))
+        about = _about(event, partition, last.offset)
         self.evidence.violate(claim, event.t_us, shape, text, about)
 
     # --- where members begin -----------------------------------------------------------
@@ -202,7 +202,7 @@ class GroupOffsetsJudge:
             f"{newest.offset} to {NAMES[newest.store]}"
         )
         shape = "below a commit" if at >= 0 else "without an offset"
-        about = Subject((event.node,), group=event.group, partitions=(partition,))
+        about = _about(event, partition, newest.offset)
         self.evidence.violate(GOES_ON, event.t_us, f"a member begins {shape}", text, about)
 
     # --- the end -----------------------------------------------------------------------
@@ -213,6 +213,11 @@ class GroupOffsetsJudge:
     def findings(self) -> Iterator[Finding]:
         """The finding on each property."""
         return self.evidence.findings()
+
+
+def _about(event: Event, partition: Partition, offset: int) -> Subject:
+    """What a violation is about: a member, a partition, and the offset that was committed."""
+    return Subject((event.node,), group=event.group, partitions=(partition,), offset=offset)
 
 
 def offset_judges(plan: Plan) -> tuple[GroupOffsetsJudge, ...]:

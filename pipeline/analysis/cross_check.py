@@ -19,6 +19,7 @@ from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
 from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties import group_offsets
 from watchkeeper.pipeline.analysis.properties.at_quiescence import calm
 from watchkeeper.pipeline.analysis.properties.delivery import accounts, delivery
 from watchkeeper.pipeline.analysis.properties.messages import of_messages
@@ -83,6 +84,8 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, plans: Plans, tables: Ta
     every = _nothing_without_groups(found, runs).unionByName(
         of_messages(runs, facts.events, facts.changes, terms, tables), allowMissingColumns=True
     )
+    offsets = tables.keep("offsets", group_offsets.judged(runs, facts.events, facts.changes))
+    every = every.unionByName(offsets, allowMissingColumns=True)
     control = of_control_planes(known, facts, rests.restless, plans, tables)
     every = every.unionByName(control, allowMissingColumns=True)
     properties = tables.keep("computed", every)

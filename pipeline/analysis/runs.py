@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.group_offsets import keeps_offsets_in_kafka
 from watchkeeper.model.trace.trace import Header
 from watchkeeper.pipeline.analysis.facts.events import Read
 
@@ -69,6 +70,7 @@ RUNS = StructType(
         StructField("has_groups", BooleanType(), nullable=False),
         StructField("has_messages", BooleanType(), nullable=False),
         StructField("has_controller", BooleanType(), nullable=False),
+        StructField("keeps_offsets", BooleanType(), nullable=False),
         StructField("events", LongType(), nullable=False),
         StructField("end_us", LongType(), nullable=False),
         StructField("fingerprint", StringType(), nullable=False),
@@ -77,7 +79,8 @@ RUNS = StructType(
     ]
 )
 """A row a run; without a plan `has_groups` is true, since nothing contradicts it, and
-`has_messages` and `has_controller` are false, since their processes are unknown."""
+`has_messages`, `has_controller` and `keeps_offsets` are false, since their processes are unknown.
+`keeps_offsets`: a member keeps offsets in Kafka."""
 
 SAID = StructType(
     [
@@ -107,6 +110,7 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
         run.plan is not None
         and any(cluster.storage is not None for cluster in run.plan.clusters),
         run.plan is not None and run.plan.elects_controllers,
+        run.plan is not None and keeps_offsets_in_kafka(run.plan),
         *(read.events, read.end_us, read.fingerprint, run.fingerprint, run.verdict),
     )
 

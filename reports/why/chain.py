@@ -8,7 +8,7 @@ from typing import Any
 
 from watchkeeper.model.properties.verdicts import Finding, Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.reports.why import brokers, members, wording
+from watchkeeper.reports.why import brokers, members, offsets, wording
 from watchkeeper.reports.why.lookup import Lookup, lookup
 from watchkeeper.reports.why.walk import Walk, Weight
 
@@ -77,7 +77,9 @@ def _go(walk: Walk) -> None:
     about = walk.about
     for node in about.nodes:
         brokers.walk_writer(walk, node)
-    if about.group and about.partitions and about.nodes:
+    if about.group and about.partitions and about.offset is not None:
+        offsets.walk_offsets(walk)
+    elif about.group and about.partitions and about.nodes:
         members.walk_fetches(walk)
     elif about.group and about.partitions:
         members.walk_positions(walk)

@@ -195,6 +195,30 @@ def _refused(event: Event) -> str:
     )
 
 
+def _offsets(rows: list[list[Any]]) -> str:
+    shown = [f"{offset} for {topic}/{partition}" for topic, partition, offset in rows]
+    return _listed(shown) if shown else "no offset"
+
+
+def _commit_answered(event: Event) -> str:
+    errors = event.detail["errors"]
+    refused = f", and answered {_listed(errors)}" if errors else ""
+    accepted = _offsets(event.detail["accepted"])
+    return f"the coordinator acknowledged {accepted} to {event.node}{refused}"
+
+
+def _fetch_answered(event: Event) -> str:
+    errors, offsets = event.detail["errors"], event.detail["offsets"]
+    given = [row for row in offsets if row[2] >= 0]
+    without = [f"{topic}/{partition}" for topic, partition, offset in offsets if offset < 0]
+    parts = [
+        *([_offsets(given)] if given else []),
+        *([f"no offset for {_listed(without)}"] if without else []),
+        *errors,
+    ]
+    return f"the coordinator answered {event.node} {_listed(parts)}"
+
+
 SENTENCES: Mapping[str, Callable[[Event], str]] = {
     EventKind.STARTED: lambda event: f"{event.node} started",
     EventKind.ENDED: lambda event: f"{event.node} ended{_why(event)}",
@@ -213,6 +237,16 @@ SENTENCES: Mapping[str, Callable[[Event], str]] = {
     ),
     EventKind.ID_IN_USE: lambda event: f"{event.node} found its id registered already",
     EventKind.TURN_FAILED: lambda event: f"a turn of {event.node} failed{_why(event)}",
+    EventKind.OFFSET_COMMIT_SENT: lambda event: (
+        f"{event.node} sent {_offsets(event.detail['offsets'])} to the coordinator"
+    ),
+    EventKind.OFFSET_COMMIT_ANSWERED: _commit_answered,
+    EventKind.OFFSET_FETCH_SENT: lambda event: f"{event.node} fetched offsets",
+    EventKind.OFFSET_FETCH_ANSWERED: _fetch_answered,
+    EventKind.OFFSETS_LOADED: lambda event: (
+        f"{event.node} had read {event.detail['offsets']} offsets, as a coordinator"
+    ),
+    EventKind.COMMIT_REFUSED: lambda event: f"a commit of {event.node} failed{_why(event)}",
     EventKind.CONTROLLER_ELECTED: lambda event: (
         f"{event.node} became the controller, in epoch {event.detail['epoch']}"
     ),

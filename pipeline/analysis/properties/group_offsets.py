@@ -1,0 +1,193 @@
+"""Offsets that groups keep in Kafka, and where members begin, a second time.
+
+What the judge follows event by event is a join here: commits and fetches are spans, from the
+event that sends to the one that answers. A commit has no answer if its member sends the next one,
+or starts again, before.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+from pyspark.sql.types import ArrayType, StringType
+
+from watchkeeper.model.properties.group_offsets import (
+    FOUND,
+    GOES_ON,
+    NO_OFFSET,
+    NOT_MISSING,
+    READS_OFFSETS,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, NEVER, NUMBER, detail_field
+from watchkeeper.pipeline.analysis.properties.ownership import commits, found
+
+ROWS = ArrayType(ArrayType(StringType()))
+COMMITS = (EventKind.OFFSET_COMMIT_SENT, EventKind.OFFSET_COMMIT_ANSWERED, EventKind.STARTED)
+FETCHES = (EventKind.OFFSET_FETCH_SENT, EventKind.OFFSET_FETCH_ANSWERED, EventKind.STARTED)
+
+
+def judged(runs: DataFrame, events: DataFrame, changes: DataFrame) -> DataFrame:
+    """The three properties, each with a row a run of which a member keeps offsets in Kafka."""
+    keeping = runs.where("keeps_offsets").select("run")
+    seen = events.join(keeping, "run", "left_semi").withColumn("seq", sql.col("seq").cast("long"))
+    sent = _commits(seen)
+    answers = _answers(seen, sent)
+    begun = _begun(seen, changes.join(keeping, "run", "left_semi"))
+    given = answers.where(f"offset <> {NO_OFFSET}")
+    wrong = answers.where("NOT is_valid")
+    return (
+        found(keeping, FOUND.name, wrong.where(f"offset <> {NO_OFFSET}"), given)
+        .unionByName(
+            found(keeping, NOT_MISSING.name, wrong.where(f"offset = {NO_OFFSET}"), answers)
+        )
+        .unionByName(found(keeping, GOES_ON.name, begun.where("at < newest"), begun))
+    )
+
+
+def _paired(seen: DataFrame, kinds: tuple[EventKind, ...]) -> DataFrame:
+    """Each event of these kinds with the next one of its process."""
+    of_process = Window.partitionBy("run", "node").orderBy("seq")
+    following = {
+        "answered": sql.when(
+            sql.lead("kind").over(of_process) == kinds[1], sql.lead("seq").over(of_process)
+        ),
+        "answer": sql.lead("detail").over(of_process),
+    }
+    return (
+        seen.where(sql.col("kind").isin(*kinds))
+        .withColumns(following)
+        .where(sql.col("kind") == kinds[0])
+    )
+
+
+def _rows(detail: str, name: str) -> Column:
+    """The rows of a field of a detail, one by one: topic, partition, and perhaps an offset."""
+    return sql.explode(sql.from_json(sql.get_json_object(detail, f"$.{name}"), ROWS))
+
+
+def _claim(row: str) -> dict[str, Column]:
+    return {"topic": sql.col(row)[0], "partition": sql.col(row)[1]}
+
+
+# --- commits and fetches ---------------------------------------------------------------
+
+
+def _commits(seen: DataFrame) -> DataFrame:
+    """A row an offset that was sent: when, and when it was acknowledged, if it was."""
+    sent = _paired(seen, COMMITS).withColumn(
+        "accepted",
+        sql.from_json(sql.get_json_object("answer", "$.accepted"), ROWS),
+    )
+    is_accepted = sql.expr(
+        "exists(accepted, each -> each[0] = row[0] AND each[1] = row[1]) AND answered IS NOT NULL"
+    )
+    return (
+        sent.withColumn("row", _rows("detail", "offsets"))
+        .withColumns(_claim("row"))
+        .select(
+            *CLAIM,
+            sql.col("row")[2].cast("long").alias("committed"),
+            sql.col("seq").alias("sent"),
+            sql.when(is_accepted, sql.col("answered")).otherwise(NEVER).alias("acknowledged"),
+        )
+    )
+
+
+def _answers(seen: DataFrame, sent: DataFrame) -> DataFrame:
+    """A row an answered offset of which one was acknowledged before: whether it may be given."""
+    answers = (
+        _paired(seen, FETCHES)
+        .where("answered IS NOT NULL")
+        .withColumn("row", _rows("answer", "offsets"))
+        .withColumns(_claim("row"))
+        .select(
+            *CLAIM,
+            sql.col("row")[2].cast("long").alias("offset"),
+            sql.col("seq").alias("asked"),
+            sql.col("answered").alias("seq"),
+        )
+    )
+    each = [*CLAIM, "offset", "asked", "seq"]
+    before = sql.max(sql.when(sql.col("acknowledged") < sql.col("asked"), sql.col("sent")))
+    beside = answers.join(sent, CLAIM).where("sent < seq")
+    last = beside.groupBy(*each).agg(before.alias("last")).where("last IS NOT NULL")
+    may_be_given = sql.coalesce(
+        sql.max(sql.expr("committed = offset AND acknowledged >= last")), sql.lit(False)
+    )
+    return beside.join(last, each).groupBy(*each).agg(may_be_given.alias("is_valid"))
+
+
+# --- where members begin ---------------------------------------------------------------
+
+
+def _begun(seen: DataFrame, changes: DataFrame) -> DataFrame:
+    """A row a partition with which a member begins: where, and the newest commit at its look."""
+    looks = seen.where(
+        (sql.col("kind") == EventKind.OFFSET_FETCH_SENT)
+        | (
+            (sql.col("kind") == EventKind.REQUEST)
+            & (detail_field("purpose") == READS_OFFSETS)
+            & (sql.col("group") != "")
+        )
+    )
+    of_process = Window.partitionBy("run", "node").orderBy("seq")
+    in_life = Window.partitionBy("run", "node", "life").orderBy("seq")
+    moments = looks.select(
+        "run", "node", "seq", sql.col("seq").alias("look"), sql.lit(0).alias("starts")
+    )
+    starts = seen.where(sql.col("kind") == EventKind.STARTED).select(
+        "run", "node", "seq", sql.lit(None).cast("long").alias("look"), sql.lit(1).alias("starts")
+    )
+    begins = seen.where(
+        (sql.col("kind") == EventKind.FETCHING) & (detail_field("does") == "begins")
+    ).select(
+        *CLAIM,
+        "node",
+        "seq",
+        detail_field("at", "long").alias("at"),
+        sql.lit(None).cast("long").alias("look"),
+        sql.lit(0).alias("starts"),
+    )
+    looked = (
+        begins.unionByName(moments, allowMissingColumns=True)
+        .unionByName(starts, allowMissingColumns=True)
+        .withColumn("life", sql.sum("starts").over(of_process))
+        .withColumn("look", sql.last("look", ignorenulls=True).over(in_life))
+        .where("topic IS NOT NULL AND look IS NOT NULL")
+    )
+    newest = _all_commits(seen, changes)
+    each = [*CLAIM, "node", "seq", "at"]
+    return (
+        looked.join(newest, CLAIM)
+        .where("moment < look")
+        .groupBy(*each)
+        .agg(sql.max_by("committed", sql.struct("moment", "place")).alias("newest"))
+    )
+
+
+def _all_commits(seen: DataFrame, changes: DataFrame) -> DataFrame:
+    """A row an offset that was committed, to Kafka or to ZooKeeper, and the moment."""
+    to_kafka = (
+        _paired(seen, COMMITS)
+        .where("answered IS NOT NULL")
+        .withColumn("row", _rows("answer", "accepted"))
+        .withColumns(_claim("row"))
+        .select(
+            *CLAIM,
+            sql.col("row")[2].cast("long").alias("committed"),
+            sql.col("answered").alias("moment"),
+            sql.lit(0).alias("place"),
+        )
+    )
+    to_zookeeper = (
+        commits(changes)
+        .where(sql.col("data").rlike(NUMBER))
+        .select(
+            *CLAIM,
+            sql.col("data").try_cast("long").alias("committed"),
+            sql.col("seq").cast("long").alias("moment"),
+            sql.col("at").alias("place"),
+        )
+    )
+    return to_kafka.unionByName(to_zookeeper).where("committed IS NOT NULL")
