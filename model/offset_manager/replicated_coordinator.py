@@ -51,7 +51,7 @@ NUMBER_BITS = 48
 """Of the number that tells the record of a commit from every other record."""
 CHUNK_RECORDS = 40_000
 """About 5 MiB (`offsets.load.buffer.size`), which as shipped are read at once."""
-CONFIRMED_WITHIN_MS = 1_000
+CONFIRMED_WITHIN_MS = 500
 """How long the ISR may take to confirm that a broker leads."""
 
 

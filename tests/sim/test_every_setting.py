@@ -34,6 +34,8 @@ class Case(NamedTuple):
     topics: Mapping[str, Any] = {}
     settle: str = "5s"
     variant: str = "hardened"
+    replicates: bool = False
+    """Whether brokers replicate, and coordinate groups."""
 
 
 class Refused(NamedTuple):
@@ -139,6 +141,18 @@ CONFLICT = (
 )
 """A member finds the registration that its dead process has left."""
 
+IN_KAFKA = {"offsets.storage": "kafka", "auto.commit.interval.ms": 500}
+REPLICATED = {"at": "2s", "produce": "clicks", "rate": "50/s", "acks": "all", "for": "4s"}
+COORDINATOR_PAUSED = (
+    REPLICATED,
+    {"at": "4s", "pause": "leader of __consumer_offsets/0", "for": "1s"},
+)
+COORDINATOR_DOWN = (
+    REPLICATED,
+    {"at": "5s", "crash": "leader of __consumer_offsets/0"},
+    {"at": "5100ms", "leave": "billing/0"},
+)
+
 CONSUMERS: dict[str, Case | Refused] = {
     "session_timeout_ms": Case(2_000, (PRODUCE, {"at": "6s", "crash": "billing/1"})),
     "sync_time_ms": Case(100, CONFLICT, variant="kafka_07"),
@@ -160,6 +174,11 @@ CONSUMERS: dict[str, Case | Refused] = {
     ),
     "socket_timeout_ms": Case(50, (PRODUCE, {"at": "6s", "pause": "broker/0", "for": "2s"})),
     "consumer_timeout_ms": Case(50),
+    "offsets_storage": Case("kafka", replicates=True),
+    "dual_commit": Case(False, consumer=IN_KAFKA, replicates=True),
+    "offsets_backoff_ms": Case(50, consumer=IN_KAFKA, replicates=True),
+    "offsets_timeout_ms": Case(50, COORDINATOR_PAUSED, consumer=IN_KAFKA, replicates=True),
+    "offsets_retries": Case(0, COORDINATOR_DOWN, consumer=IN_KAFKA, replicates=True),
 }
 
 
@@ -177,6 +196,8 @@ def scenario(case: Case) -> Fields:
     group = {"consumers": 2, "starts": "1s", "config": dict(case.consumer), **case.group}
     if "filter" not in group:
         group.setdefault("streams", {"clicks": 1})
+    if case.replicates:
+        return replicated(case, group)
     return {
         "name": "settings",
         "about": "a setting",
@@ -195,13 +216,36 @@ def scenario(case: Case) -> Fields:
     }
 
 
+def replicated(case: Case, group: Fields) -> Fields:
+    """The run of a case whose brokers replicate."""
+    group["config"] = {"auto.offset.reset": "smallest", **group["config"]}
+    return {
+        "name": "settings",
+        "about": "a setting",
+        "clusters": {
+            "main": {
+                "zookeeper": {"servers": 1},
+                "brokers": 3,
+                "layout": "0.8",
+                "leaders": "controller",
+                "replication": {"offsets_topic": {"partitions": 1}},
+                "topics": {"clicks": {"partitions": 2, "replicas": 3}},
+            }
+        },
+        "groups": {"billing": group},
+        "timeline": [REPLICATED] if case.timeline == (PRODUCE,) else list(case.timeline),
+        "settle": case.settle,
+    }
+
+
 def config_of(fields: Fields, kind: str) -> Fields:
     """The settings of brokers, producers or consumers in a scenario."""
-    place = {
-        "broker": fields["clusters"]["main"]["storage"],
-        "producer": fields["producers"]["web"],
-        "consumer": fields["groups"]["billing"],
-    }[kind]
+    if kind == "broker":
+        place = fields["clusters"]["main"]["storage"]
+    elif kind == "producer":
+        place = fields["producers"]["web"]
+    else:
+        place = fields["groups"]["billing"]
     config: Fields = place["config"]
     return config
 
