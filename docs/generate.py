@@ -39,6 +39,7 @@ from watchkeeper.model.log_08.settings import SETTINGS as LOG_SETTINGS_08
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
+from watchkeeper.model.properties.group_offsets import FOUND, GOES_ON, GROUP_OFFSETS, NOT_MISSING
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
 from watchkeeper.model.replication.truncation import TruncationRule
@@ -69,7 +70,7 @@ from watchkeeper.scenarios.schema.message_schema import (
     ProducerModel,
     StorageModel,
 )
-from watchkeeper.scenarios.schema.replication_schema import ReplicationModel
+from watchkeeper.scenarios.schema.replication_schema import OffsetsModel, ReplicationModel
 from watchkeeper.scenarios.schema.schema import (
     BrokerModel,
     ClusterModel,
@@ -170,7 +171,7 @@ def properties_page() -> str:
     """The properties."""
     rows = (
         [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
-        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *OF_CONTROL_PLANES)
+        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *GROUP_OFFSETS, *OF_CONTROL_PLANES)
     )
     return page(
         "The properties",
@@ -178,11 +179,15 @@ def properties_page() -> str:
         "*violated* or *unknown*. *Strict single ownership* is judged in every run and counts "
         "for the verdict only with `strict: true`, since no client of ZooKeeper can guarantee "
         "it unless the storage that it writes to checks a fence. *ISRs are known* is "
-        "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs.",
+        "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs. "
+        f"*{FOUND.name}*, *{NOT_MISSING.name}* and *{GOES_ON.name}* are about runs of which a "
+        "member keeps offsets in Kafka.",
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
         + " and ".join(
-            f"*{claim.name}*" for claim in (*PROPERTIES, *OF_CONTROL_PLANES) if claim.is_optional
+            f"*{claim.name}*"
+            for claim in (*PROPERTIES, *GROUP_OFFSETS, *OF_CONTROL_PLANES)
+            if claim.is_optional
         )
         + " a run is judged by the others.",
         table(["property", "kind", "meaning", "exercised by"], rows),
@@ -260,7 +265,9 @@ def settings_page() -> str:
     return page(
         "A consumer's settings",
         "The settings have Kafka's own names. Every variant accepts the names of both releases; "
-        "its defaults are those of its release. `hardened` has those of 0.8.2.",
+        "its defaults are those of its release. `hardened` has those of 0.8.2. "
+        "[Keep offsets in Kafka](../how-to/keep-offsets-in-kafka.md) shows the settings of "
+        "offsets at work.",
         table(
             ["name in 0.7.2", "name in 0.8.2", "default in 0.7.2", "default in 0.8.2", "meaning"],
             rows,
@@ -322,6 +329,7 @@ MODELS = (
     ("A broker", BrokerModel),
     ("A topic", TopicModel),
     ("Replication", ReplicationModel),
+    ("The offsets topic", OffsetsModel),
     ("Storage", StorageModel),
     ("A producer", ProducerModel),
     ("A mirror", MirrorModel),

@@ -79,6 +79,12 @@ class ClusterSystem(Actors):
     def __init__(self, plan: Plan, bounds: Bounds, *, folds: bool = True) -> None:
         if len(plan.clusters) != 1:
             raise CannotExplore("a search takes one cluster; this scenario has several")
+        if plan.keeps_offsets_in_kafka:
+            raise CannotExplore(
+                "no search has brokers that coordinate groups, and a member here keeps its "
+                "offsets in Kafka; leave `offsets.storage` out, or search a migration with "
+                "`watchkeeper migrate-offsets`"
+            )
         self.plan = plan
         self.bounds = bounds
         self.folds = folds

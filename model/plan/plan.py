@@ -21,6 +21,7 @@ from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.state import configured_name
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.settings import BrokerLogSettings
+from watchkeeper.model.offset_manager.migration import Store
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
 from watchkeeper.model.plan.faults import Action
@@ -373,6 +374,13 @@ class Plan:
     def replicates(self) -> bool:
         """Whether the brokers of a cluster replicate."""
         return any(cluster.replication is not None for cluster in self.clusters)
+
+    @property
+    def keeps_offsets_in_kafka(self) -> bool:
+        """Whether a member commits its offsets to Kafka."""
+        return any(
+            member.settings.storage.storage is Store.KAFKA for _, member in self.consumers()
+        )
 
     def brokers_against(self, action: Action) -> tuple[str, ...]:
         """The brokers and roles of brokers from which an action cuts a broker off.

@@ -55,11 +55,6 @@ NO_OFFSET = -1
 NEVER = 1 << 62
 
 
-def keeps_offsets_in_kafka(plan: Plan) -> bool:
-    """Whether a member of a plan commits offsets to Kafka."""
-    return any(member.settings.storage.storage is Store.KAFKA for _, member in plan.consumers())
-
-
 @dataclass(slots=True)
 class Commit:
     """A commit of an offset to Kafka; the moments are numbers of events."""
@@ -222,4 +217,4 @@ def _about(event: Event, partition: Partition, offset: int) -> Subject:
 
 def offset_judges(plan: Plan) -> tuple[GroupOffsetsJudge, ...]:
     """The judge of offsets in Kafka; none where no member keeps them there."""
-    return (GroupOffsetsJudge(),) if keeps_offsets_in_kafka(plan) else ()
+    return (GroupOffsetsJudge(),) if plan.keeps_offsets_in_kafka else ()

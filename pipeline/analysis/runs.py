@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.group_offsets import keeps_offsets_in_kafka
 from watchkeeper.model.trace.trace import Header
 from watchkeeper.pipeline.analysis.facts.events import Read
 
@@ -110,7 +109,7 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
         run.plan is not None
         and any(cluster.storage is not None for cluster in run.plan.clusters),
         run.plan is not None and run.plan.elects_controllers,
-        run.plan is not None and keeps_offsets_in_kafka(run.plan),
+        run.plan is not None and run.plan.keeps_offsets_in_kafka,
         *(read.events, read.end_us, read.fingerprint, run.fingerprint, run.verdict),
     )
 

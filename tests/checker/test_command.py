@@ -201,6 +201,14 @@ def test_several_clusters_are_refused(scenario: Path, capsys: pytest.CaptureFixt
     assert sentence in capsys.readouterr().err
 
 
+def test_groups_that_keep_offsets_in_kafka_are_not_searched(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No search has brokers that coordinate groups."""
+    assert run_command(["explore", "coordinator-crash"]) == 4
+    assert "no search has brokers that coordinate groups" in capsys.readouterr().err
+
+
 # --- what is done with a counterexample ------------------------------------------------
 
 
