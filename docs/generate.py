@@ -170,7 +170,13 @@ def answers_table(versions: Mapping[str, Any], kind: type[Any]) -> str:
 def properties_page() -> str:
     """The properties."""
     rows = (
-        [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
+        [
+            f"**{claim.name}**",
+            claim.kind,
+            claim.says,
+            claim.exercise or "any run",
+            "left out" if claim.is_optional else "*unknown*",
+        ]
         for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *GROUP_OFFSETS, *OF_CONTROL_PLANES)
     )
     return page(
@@ -183,14 +189,10 @@ def properties_page() -> str:
         f"*{FOUND.name}*, *{NOT_MISSING.name}* and *{GOES_ON.name}* are about runs of which a "
         "member keeps offsets in Kafka.",
         "A run that never exercises a property could not have violated it: the property is "
-        "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
-        + " and ".join(
-            f"*{claim.name}*"
-            for claim in (*PROPERTIES, *GROUP_OFFSETS, *OF_CONTROL_PLANES)
-            if claim.is_optional
-        )
-        + " a run is judged by the others.",
-        table(["property", "kind", "meaning", "exercised by"], rows),
+        "then *unknown*, in simulated and live runs, in searches and in the analysis. The last "
+        "column has what that makes of the verdict of the run: it is *unknown* too, or the "
+        "property is left out and the others decide.",
+        table(["property", "kind", "meaning", "exercised by", "not exercised"], rows),
         "*At rest* means: no rebalance runs, no notification is in transit or unread, no timer "
         "for another attempt runs, no process is paused, every process is connected, its "
         "session is alive, no session of an ended process is left, no fault is in force, "
@@ -461,6 +463,9 @@ def main(arguments: list[str]) -> int:
     """Write or check all pages, or the named ones."""
     stale = []
     wanted = [argument for argument in arguments if argument != "--check"] or list(PAGES)
+    if unknown := sorted(set(wanted) - set(PAGES)):
+        print(f"no page is named {', '.join(unknown)}; the pages are {', '.join(PAGES)}")
+        return 2
     for name in wanted:
         make = PAGES[name]
         path = HOME / name
