@@ -73,6 +73,7 @@ class Cluster:
 
     def leader_of(self, partition: Partition) -> int | None:
         """The broker id that leads a partition, as the registry said last."""
+        self.leaders.follow(partition)
         self.leaders.poll()
         leader = self.data.leaders.get(str(partition), NO_LEADER)
         return None if leader == NO_LEADER else leader

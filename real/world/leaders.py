@@ -30,6 +30,16 @@ class Leaders:
         self.root = root
         self.data = data
         self._pending: dict[Partition, IAsyncResult] = {}
+        self._others: dict[Partition, None] = {}
+        """The partitions of topics that no plan names, such as that of offsets."""
+
+    def follow(self, partition: Partition) -> None:
+        """Request the leader of this partition too, from the next poll on."""
+        if partition.topic in self.data.homes or partition in self._others:
+            return
+        if self._pending:
+            self.poll()
+        self._others[partition] = None
 
     def poll(self) -> None:
         """Request the leaders; pass them to the data plane when all answers have arrived."""
@@ -43,11 +53,14 @@ class Leaders:
             self._update(pending)
 
     def _send_requests(self) -> None:
-        for topic, homes in self.data.homes.items():
-            for index, _ in homes.replicas:
-                partition = Partition(topic, str(index))
-                path = f"{self.root}{partition_state(partition)}"
-                self._pending[partition] = self.operator.get_async(path)
+        planned = (
+            Partition(topic, str(index))
+            for topic, homes in self.data.homes.items()
+            for index, _ in homes.replicas
+        )
+        for partition in (*planned, *self._others):
+            path = f"{self.root}{partition_state(partition)}"
+            self._pending[partition] = self.operator.get_async(path)
 
     def _update(self, pending: dict[Partition, IAsyncResult]) -> None:
         leaders = {
