@@ -28,7 +28,7 @@ from watchkeeper.model.properties.control_plane.controllers import (
     ONE_CONTROLLER,
     ClusterJudge,
 )
-from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.registry import paths

@@ -7,10 +7,12 @@ Reading order:
     metadata          the answer to a metadata request, from that view
     group_offsets     the offsets of groups in ZooKeeper
     group_coordinator the offsets of groups in a log, and who coordinates a group
+    replicated_coordinator
+                      the same in a broker that replicates
     waiting_fetches   fetches that wait for messages
     request_handler   the requests, over the logs of a broker
 
 `watchkeeper.real.broker.server_08` gives it connections and files. Brokers that replicate, with a
-controller, are in `watchkeeper.model.replication` and `watchkeeper.model.controller`; their
-requests have an encoding of this project.
+controller, are in `watchkeeper.model.replication` and `watchkeeper.model.controller`; what they
+send each other has an encoding of this project.
 """

@@ -118,7 +118,7 @@ async def commit_at_last(
 
 
 async def pause(me: Consumer) -> None:
-    """Pause before the coordinator is asked again: `offsets.channel.backoff.ms`."""
+    """Pause before the coordinator is looked up again: `offsets.channel.backoff.ms`."""
     backoff_ms = me.settings.offsets_backoff_ms
     if me.variant.fenced:
         backoff_ms = min(backoff_ms, max(me.settings.session_timeout_ms // PARTS_OF_SESSION, 1))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.offset_manager.migration import NAMES, Store
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import Claim
 from watchkeeper.model.properties.verdicts import Finding, Property, Subject
 from watchkeeper.model.registry import paths

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.admin.auto_creation import create_missing_topics
-from watchkeeper.model.offset_manager.replicated_coordinator import coordinate_groups
+from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import ENDS_BROKER, open_replicas

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from watchkeeper.model.admin.auto_creation import create_missing_topics
-from watchkeeper.model.offset_manager.replicated_coordinator import coordinate_groups
+from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan

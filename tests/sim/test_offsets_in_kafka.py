@@ -150,7 +150,7 @@ def test_offsets_survive_their_hosts() -> None:
 # --- coordinators ----------------------------------------------------------------------
 
 
-def test_a_coordinator_that_is_cut_off_is_asked_again() -> None:
+def test_a_coordinator_that_is_cut_off_does_not_answer() -> None:
     """It cannot know that it leads, and says so, until the others are there again."""
     cut = {"at": "9900ms", "partition": OFFSETS, "from": "brokers", "for": "6s"}
     result = simulate(scenario(cut, {"at": "8s", "crash": "billing/1"}), seed=1)

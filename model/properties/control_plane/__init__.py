@@ -13,5 +13,4 @@ spread        how tools spread the partitions that they add
 costs         what controllers do, against what has changed
 requests      what controllers send to brokers, and what these carry out
 judges        all of these judges
-evidence      what they have seen
 """

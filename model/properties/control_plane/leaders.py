@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.properties.control_plane.controllers import ClusterJudge
-from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.quiescence import QUIET_TICKS
 from watchkeeper.model.properties.verdicts import Property, Subject

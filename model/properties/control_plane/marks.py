@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
 from watchkeeper.model.trace.kinds import EventKind

@@ -12,7 +12,6 @@ from watchkeeper.model.properties.control_plane.controllers import (
     SETTINGS,
     ClusterJudge,
 )
-from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.control_plane.leaders import (
     CALM_ENDS,
     LEADERS,
@@ -21,6 +20,7 @@ from watchkeeper.model.properties.control_plane.leaders import (
     LeadersJudge,
     ends_calm,
 )
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_rests
 from watchkeeper.model.properties.verdicts import Finding

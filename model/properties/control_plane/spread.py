@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property, Subject
 from watchkeeper.model.registry import paths

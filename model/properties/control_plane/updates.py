@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
 from watchkeeper.model.registry import paths

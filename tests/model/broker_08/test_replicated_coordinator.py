@@ -9,10 +9,10 @@ import pytest
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.tasks import Draw, Start
+from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
 from watchkeeper.model.log.format.message_08 import encode
 from watchkeeper.model.log.format.requests_08 import PartitionError
 from watchkeeper.model.offset_manager.records import CommittedOffset, OffsetKey, message_of
-from watchkeeper.model.offset_manager.replicated_coordinator import coordinate_groups
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.replication.replica import Replica
