@@ -39,6 +39,21 @@ TABLE: dict[str, tuple[str, Any, str, Any, Any]] = {
     "queued_chunks": ("queuedchunks.max", 10, "queued.max.message.chunks", 2, 1),
     "socket_timeout_ms": ("socket.timeout.ms", 30_000, "socket.timeout.ms", 30_000, 1),
     "consumer_timeout_ms": ("consumer.timeout.ms", -1, "consumer.timeout.ms", -1, 0),
+    "offsets_storage": (
+        *("offsets.storage", "zookeeper", "offsets.storage", "zookeeper"),
+        "kafka",
+    ),
+    "dual_commit": ("dual.commit.enabled", False, "dual.commit.enabled", False, True),
+    "offsets_backoff_ms": (
+        *("offsets.channel.backoff.ms", 1000, "offsets.channel.backoff.ms", 1000),
+        1,
+    ),
+    "offsets_timeout_ms": (
+        *("offsets.channel.socket.timeout.ms", 10_000),
+        *("offsets.channel.socket.timeout.ms", 10_000),
+        1,
+    ),
+    "offsets_retries": ("offsets.commit.max.retries", 5, "offsets.commit.max.retries", 5, 0),
 }
 RELEASES: tuple[Release, ...] = ("0.7.2", "0.8.2")
 
@@ -46,6 +61,14 @@ RELEASES: tuple[Release, ...] = ("0.7.2", "0.8.2")
 def test_the_table_has_every_setting() -> None:
     """A setting that is added has to be written down here as well."""
     assert list(TABLE) == [row.field for row in SETTINGS]
+
+
+def test_dual_commit_follows_the_storage_unless_it_is_given() -> None:
+    """As shipped: it is on where offsets are kept in Kafka."""
+    kafka = {"offsets.storage": "kafka"}
+    assert not consumer_settings("0.8.2").dual_commit
+    assert consumer_settings("0.8.2", kafka).dual_commit
+    assert not consumer_settings("0.8.2", {**kafka, "dual.commit.enabled": False}).dual_commit
 
 
 @pytest.mark.parametrize("field", TABLE)

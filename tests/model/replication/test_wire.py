@@ -188,17 +188,17 @@ def test_an_unknown_request_is_named() -> None:
 
 
 @given(RECORDS, st.integers(0, 2**40))
-def test_records_are_messages_of_one_size(records: tuple[Record, ...], first: int) -> None:
-    """So the place of a record in a file follows from its offset."""
+def test_records_are_messages_of_a_known_size(records: tuple[Record, ...], first: int) -> None:
+    """So the place of a record in a file follows from the records before it."""
     data = encoded(records, first)
-    assert len(data) == ENTRY_BYTES * len(records)
+    assert len(data) == sum(ENTRY_BYTES + len(record.message) for record in records)
     assert tuple(decoded(data)) == records
 
 
 @pytest.mark.parametrize(
     ("message", "what"),
     [
-        (KeyedMessage(None, bytes(100)), "its key is not the epoch of a leader"),
+        (KeyedMessage(None, bytes(100)), "its key does not begin with the epoch of a leader"),
         (KeyedMessage(bytes(4), b"short"), "shorter than the number of a message"),
         (KeyedMessage(bytes(4), None), "shorter than the number of a message"),
     ],
