@@ -12,6 +12,7 @@ import pytest
 
 from watchkeeper.model.actor.effects import Emit, Partition
 from watchkeeper.model.actor.rpc import Call
+from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
 from watchkeeper.model.log.format import requests_08
 from watchkeeper.model.log.format.requests_08 import (
     OffsetsRequest,
@@ -19,23 +20,35 @@ from watchkeeper.model.log.format.requests_08 import (
     PartitionTime,
     TopicTimes,
 )
+from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
+from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.requests import (
+    BrokerAddress,
     DescribeTopic,
     ErrorCode,
     FetchedPart,
     FetchedRecords,
     FetchRecords,
+    LeaderState,
     StopReplica,
     TopicMetadata,
     Wanted,
 )
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.replication.variants import HARDENED
+from watchkeeper.model.wire_08.by_topic import OfTopic
+from watchkeeper.model.wire_08.group_offsets import (
+    CommitRequestV1,
+    CommittedRequestV1,
+    ConsumerMetadataRequest,
+    PartitionNumber,
+    TimedCommit,
+)
 from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.replica_server import ReplicaServer
 from watchkeeper.real.ports import HOST, free_ports
@@ -113,6 +126,25 @@ def test_a_request_is_answered(broker: Served) -> None:
     lead(broker)
     part = FetchedPart(CLICKS, 1, ErrorCode.NONE, (Record(1, 11),), 1, 2)
     assert broker.call(wanted) == FetchedRecords((part,))
+
+
+def test_the_requests_of_a_group_are_answered(broker: Served) -> None:
+    """In Kafka's own encoding, over the files of the broker."""
+    place = Partition(OFFSETS_TOPIC, "0")
+    replica = Replica(place, [], leader=0, leader_epoch=0, isr=(0,))
+    broker.replicas.by_partition[place] = replica
+    state = LeaderState(CLICKS, PartitionState(0, (0,), 0, 1), 0, (0,))
+    broker.replicas.states = {CLICKS: state, place: state._replace(partition=place)}
+    broker.replicas.alive = (BrokerAddress(0, f"{HOST}:{broker.port}"),)
+    coordinate_groups(broker.replicas, ReplicatedOffsetSettings(partitions=1))
+    found = broker.call(ConsumerMetadataRequest("billing"))
+    assert (found.broker, found.port) == (0, broker.port)
+    commit = CommitRequestV1("billing", (OfTopic("clicks", (TimedCommit(0, 42),)),))
+    [(_, [outcome])] = broker.call(commit).topics
+    assert outcome.error_code == 0
+    fetch = CommittedRequestV1("billing", (OfTopic("clicks", (PartitionNumber(0),)),))
+    [(_, [committed])] = broker.call(fetch).topics
+    assert (committed.offset, committed.error_code) == (42, 0)
 
 
 def offsets(broker: Served, partition: int) -> tuple[int, tuple[int, ...]]:
