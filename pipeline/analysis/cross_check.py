@@ -84,7 +84,9 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, plans: Plans, tables: Ta
     every = _nothing_without_groups(found, runs).unionByName(
         of_messages(runs, facts.events, facts.changes, terms, tables), allowMissingColumns=True
     )
-    offsets = tables.keep("offsets", group_offsets.judged(runs, facts.events, facts.changes))
+    offsets = tables.keep(
+        "group_offsets", group_offsets.judged(runs, facts.events, facts.changes)
+    )
     every = every.unionByName(offsets, allowMissingColumns=True)
     control = of_control_planes(known, facts, rests.restless, plans, tables)
     every = every.unionByName(control, allowMissingColumns=True)
