@@ -83,8 +83,9 @@ def write(
     done = _WRITES[kind](tree, operation, by)
     if type(done.answer) is Failure:
         return Written(_at_zxid(tree, by.zxid), done.answer)
-    after = _at_zxid(done.tree, by.zxid)
-    return Written(after, done.answer, done.changes, done.znodes)
+    if done.tree.zxid == by.zxid:
+        return done
+    return Written(_at_zxid(done.tree, by.zxid), done.answer, done.changes, done.znodes)
 
 
 class Author(Struct, frozen=True, gc=False):  # one a write, and never part of a cycle

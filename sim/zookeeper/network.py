@@ -123,16 +123,12 @@ class Wire:
         if network.cuts and (self.sender, self.receiver) in network.cuts:
             network.hold(self, call, argument)
             return
-        network.kernel.at(self.arrival_us(depart_us), call, argument)
-
-    def arrival_us(self, depart_us: int = 0) -> int:
-        """When a message that is sent now, or departs later, arrives: in order, after a hop."""
-        network = self.network
-        now = network.kernel.now_us
+        kernel = network.kernel
+        now = kernel.now_us
         arrival = (depart_us if depart_us > now else now) + network.hop_us()
         if network.delays:
             arrival += network.extra_us(self)
         if arrival < self._free_us:
             arrival = self._free_us
         self._free_us = arrival
-        return arrival
+        kernel.at(arrival, call, argument)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from watchkeeper.sim.zookeeper.ensemble import Ensemble, Entry
 
 State = Literal["leading", "following", "looking", "down"]
+SERVING = ("leading", "following")
+"""The states in which a server takes requests."""
 
 READS = frozenset(
     {
@@ -112,7 +114,7 @@ class Server:
     @property
     def is_serving(self) -> bool:
         """Whether it takes requests."""
-        return self.state in ("leading", "following")
+        return self.state in SERVING
 
     # --- what arrives ------------------------------------------------------------------
 
@@ -140,10 +142,11 @@ class Server:
             self._backlog.append((self.receive, message))
             return
         connection, request = message
-        if not self._takes(connection):
+        is_open = connection.is_open_at_server
+        if self.state not in SERVING or not (is_open or self._takes_from_broken(connection)):
             return
         self.ensemble.sessions.touch(connection.session, self)
-        if connection.unanswered is None or not connection.is_open_at_server:
+        if connection.unanswered is None or not is_open:
             self._serve(connection, request)
         else:
             connection.behind.append(request)
@@ -168,13 +171,9 @@ class Server:
         else:
             self.reply(connection, request, Failure(Unimplemented, ask.path), self.spend(0))
 
-    def _takes(self, connection: Connection) -> bool:
-        """Whether requests of this connection count: it is open, or broke behind them."""
-        if not self.is_serving:
-            return False
-        if connection.is_open_at_server or connection.has_late_requests:
-            return True
-        return not connection.loses_requests
+    def _takes_from_broken(self, connection: Connection) -> bool:
+        """Whether requests of a connection that is not open count: it broke behind them."""
+        return connection.has_late_requests or not connection.loses_requests
 
     def disconnect(self, connection: Connection) -> None:
         """A connection has ended: its watches go."""
@@ -186,9 +185,12 @@ class Server:
 
     def spend(self, cost_us: int) -> int:
         """Take time for something; the moment when it will be done."""
-        now, free_us = self.kernel.now_us, self._free_us
-        self._free_us = (now if now > free_us else free_us) + cost_us
-        return self._free_us
+        done_us = self.kernel.now_us
+        if done_us < self._free_us:
+            done_us = self._free_us
+        done_us += cost_us
+        self._free_us = done_us
+        return done_us
 
     def look(
         self, connection: Connection, operation: Operation[Any], *, is_awake: bool = False
@@ -305,7 +307,9 @@ class Server:
             connection.reply_to_lose[1].add("replies lost")
             connection.client.cut_off(connection)
         elif connection.is_open_at_server:
-            seen = max(zxid, self.tree.zxid)
+            seen = self.tree.zxid
+            if seen < zxid:
+                seen = zxid
             connection.down.send(
                 connection.client.replied, (connection, request, answer, zxid, seen), at_us
             )
@@ -350,9 +354,9 @@ class Server:
             return
         if not self.ensemble.hears_leader(self):
             return
-        now = self.kernel.now_us
-        while self.behind and self.behind[0][0] <= now:
-            self.apply(self.behind.popleft()[1])
+        now, behind = self.kernel.now_us, self.behind
+        while behind and behind[0][0] <= now:
+            self.apply(behind.popleft()[1])
 
     # --- falling behind ----------------------------------------------------------------
 
@@ -370,9 +374,11 @@ class Server:
         """When this server takes over what is committed now."""
         if self._lagging is not None:
             self._lagging.add("commits delayed")
-        hop = self.ensemble.network.hop_us()
-        self.last_applied_us = max(now_us + hop + self.lag_us, self.last_applied_us)
-        return self.last_applied_us
+        at_us = now_us + self.kernel_network.hop_us() + self.lag_us
+        if at_us < self.last_applied_us:
+            at_us = self.last_applied_us
+        self.last_applied_us = at_us
+        return at_us
 
     # --- standing still ----------------------------------------------------------------
 

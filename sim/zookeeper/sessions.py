@@ -132,10 +132,11 @@ class Sessions:
     def touch(self, session: int, server: Server) -> None:
         """A sign of life has reached a server; the leader counts it if it hears of it."""
         lease = self.leases.get(session)
-        leader = self.ensemble.leader
+        ensemble = self.ensemble
+        leader = ensemble.leader
         if lease is None or leader is None or leader.is_paused or server.is_deposed:
             return
-        if self.ensemble.hears_leader(server):
+        if not ensemble.network.cuts or ensemble.in_touch(server, leader):
             self.prolong(lease, server.touch_shift_us)
 
     def count_sign(self, session: int, server: Server, at_us: int) -> None:
