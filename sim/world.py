@@ -218,7 +218,7 @@ class World:
 
         def ready() -> None:
             serves()
-            self.kernel.process(driver.run())
+            driver.start()
 
         def failed(why: str) -> None:
             self.kill(node, why)
@@ -228,7 +228,7 @@ class World:
         elif cluster.hosts is not None:
             cluster.hosts.start(node, plan, ready, failed)
         else:
-            self.kernel.process(driver.run())
+            driver.start()
             serves()
         return node
 
@@ -249,7 +249,7 @@ class World:
         return self._run(node, None, {})
 
     def _run(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Node:
-        self.kernel.process(self._place(node, fetcher, about).run())
+        self._place(node, fetcher, about).start()
         return node
 
     def run_with(
@@ -262,7 +262,7 @@ class World:
         """Run a process whose program has tasks beside it."""
         driver = self._place(node, fetcher, about)
         driver.join(tasks)
-        self.kernel.process(driver.run())
+        driver.start()
         return driver
 
     def _place(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Driver:

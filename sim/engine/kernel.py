@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from simpy import Environment
-from simpy.events import NORMAL, Event, EventPriority
+from simpy.events import NORMAL, URGENT, Event, EventPriority
 
 from watchkeeper.model.trace.trace import NOTHING, Row
 from watchkeeper.sim.engine.latency_profile import Profile
@@ -47,6 +47,11 @@ class Kernel(Environment):
     def at(self, due_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call a function with its argument at a moment of the run."""
         due: Any = (due_us, NORMAL, next(self._eid), call, argument)
+        heappush(self._queue, due)
+
+    def at_once(self, call: Callable[[Any], object], argument: Any) -> None:
+        """Call a function before every other entry of this moment."""
+        due: Any = (self.now_us, URGENT, next(self._eid), call, argument)
         heappush(self._queue, due)
 
     def schedule(

@@ -1,13 +1,14 @@
-"""Runs a program as a SimPy process: takes its effects and sends the answers back.
+"""Runs a program: takes its effects and sends the answers back.
 
 One loop does it. A coroutine is sent an answer and yields its next effect; most effects are
-answered at once, the others with an event that the process waits for. A turn that ends
-returns the state for the next one; a turn that raises leaves the state as it was.
+answered at once, the others with a SimPy event, whose callback continues the loop: a process
+of SimPy would run a generator for each wait. A turn that ends returns the state for the next
+one; a turn that raises leaves the state as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simpy.events import Event
@@ -44,7 +45,6 @@ from watchkeeper.sim.zookeeper.client import Client
 if TYPE_CHECKING:
     from watchkeeper.sim.process.tasks import Tasks
 
-Steps = Generator[Event, Any, Any]
 ZOOKEEPER = ZooKeeper()
 REQUESTS = (Operation, Pipelined)
 
@@ -70,6 +70,17 @@ class Driver:
         self.on_end: Callable[[Ended], None] | None = None
         self.caller = Caller()
         """The program, as a caller of RPCs beside the tasks of its process."""
+        self._program = node.program
+        self._state: Any = None
+        self._coroutine: Any = None
+        """The turn that is under way."""
+        self._turn_began_us = 0
+        self._failures = 0
+        """The turns that have failed one after the other at one moment."""
+        self._takes_event = False
+        """Whether the program waits for a notification."""
+        self._answer: Any = None
+        """The answer to an effect that did not have to wait."""
         self._is_idle = False
         self._steps = 0
         """Effects and turns since the clock was last seen to advance."""
@@ -104,67 +115,125 @@ class Driver:
         tasks.answer(self.caller, effect, lambda answer: self.kernel.settle(event, answer))
         return event
 
-    def run(self) -> Steps:
-        """Take turn after turn until the program ends or its process is killed."""
-        program = self.node.program
-        state = program.initial_state
-        failures = 0
-        while True:
-            self._count_step()
-            coroutine: Any = program.turn(ZOOKEEPER, program.me, state)
-            started_us = self.kernel.now_us
-            try:
-                outcome = yield from self._turn(coroutine)
-            except ZooKeeperError as error:
-                self._write(EventKind.TURN_FAILED, {"error": str(error)})
-                failures = failures + 1 if self.kernel.now_us == started_us else 0
-                if failures > MOST_FAILURES_AT_ONCE:
-                    why = f"failed {failures} times at one moment, last with: {error}"
-                    raise ProgramLoops(self.node.name, why) from error
-                continue
-            except Exception as error:
-                error.add_note(f"in {self.node.name} at {self.kernel.now_us / 1e6:.6f} s")
-                raise
-            if outcome is KILLED:
-                coroutine.close()
-                return
-            if isinstance(outcome, Ended):
-                self._end(outcome)
-                return
-            state = outcome
+    def start(self) -> None:
+        """Run the program, from this moment on."""
+        self._program = self.node.program
+        self._state = self._program.initial_state
+        self.kernel.at_once(self._begin, None)
 
-    def _turn(self, coroutine: Any) -> Steps:
-        """Take one turn; return its outcome, or KILLED."""
+    def _begin(self, _: None) -> None:
+        self._begin_turn()
+        self._go_on(None)
+
+    def _begin_turn(self) -> None:
+        self._count_step()
+        program = self._program
+        self._coroutine = program.turn(ZOOKEEPER, program.me, self._state)
+        self._turn_began_us = self.kernel.now_us
+
+    def _go_on(self, answer: Any) -> None:
+        """Send the program its answers, until it waits for one that comes later or is over."""
+        at_once = self._at_once
+        try:
+            while True:
+                try:
+                    effect = self._coroutine.send(answer)
+                except StopIteration as done:
+                    answer = None
+                    if not self._end_turn(done.value):
+                        return
+                    continue
+                except ZooKeeperError as error:
+                    answer = None
+                    self._fail_turn(error)
+                    continue
+                self._count_step()
+                kind = type(effect)
+                if kind in at_once:
+                    answer = at_once[kind](effect)
+                    continue
+                if self.before is not None and not self._outlives_faults(effect):
+                    return
+                if not self._perform(effect):
+                    return
+                answer = self._answer
+        except Exception as error:
+            error.add_note(f"in {self.node.name} at {self.kernel.now_us / 1e6:.6f} s")
+            raise
+
+    def _end_turn(self, outcome: Any) -> bool:
+        """Take the state after a turn; return whether there is another turn."""
+        if isinstance(outcome, Ended):
+            self._end(outcome)
+            return False
+        self._state = outcome
+        self._begin_turn()
+        return True
+
+    def _fail_turn(self, error: ZooKeeperError) -> None:
+        """A turn raised an error: the next one begins with the same state."""
+        self._write(EventKind.TURN_FAILED, {"error": str(error)})
+        has_waited = self.kernel.now_us != self._turn_began_us
+        self._failures = 0 if has_waited else self._failures + 1
+        if self._failures > MOST_FAILURES_AT_ONCE:
+            why = f"failed {self._failures} times at one moment, last with: {error}"
+            raise ProgramLoops(self.node.name, why) from error
+        self._begin_turn()
+
+    def _outlives_faults(self, effect: Any) -> bool:
+        """Let faults strike that wait for this request; return whether the process still runs."""
+        if isinstance(effect, REQUESTS) and self.before is not None:
+            for purpose in _purposes(effect):
+                self.before(purpose)
+            if self.node.is_paused or not self.node.runs_program:
+                self._when_running(self._perform_and_go_on, effect)
+                return False
+        return True
+
+    def _perform_and_go_on(self, effect: Any) -> None:
+        if self._perform(effect):
+            self._go_on(self._answer)
+
+    def _perform(self, effect: Any) -> bool:
+        """Begin what is answered later; return whether the answer is there already."""
+        kind = type(effect)
+        self._takes_event = kind is NextEvent
+        event = self._later[kind](effect) if kind in self._later else self._operate(effect)
+        answer = None
+        if event is not None:
+            if event.callbacks is not None:
+                event.callbacks.append(self._happened)
+                return False
+            answer = event.value
+        if self.node.is_paused or not self.node.runs_program:
+            self._when_running(self._answered, answer)
+            return False
+        self._answer = self._take() if self._takes_event else answer
+        return True
+
+    def _happened(self, event: Event) -> None:
+        """What the program waits for has happened."""
         node = self.node
-        at_once, later = self._at_once, self._later
-        answer: Any = None
-        while True:
-            try:
-                effect = coroutine.send(answer)
-            except StopIteration as done:
-                return done.value
-            kind = type(effect)
-            self._count_step()
-            if kind in at_once:
-                answer = at_once[kind](effect)
-                continue
-            if self.before is not None and isinstance(effect, REQUESTS):
-                # A fault that strikes here may pause or kill this very process.
-                for purpose in _purposes(effect):
-                    self.before(purpose)
-                yield from self._stand_still()
-                if not node.runs_program:
-                    return KILLED
-            event = later[kind](effect) if kind in later else self._operate(effect)
-            answer = None if event is None else (yield event)
-            if node.is_paused or not node.runs_program:
-                yield from self._stand_still()
-                if not node.runs_program:
-                    return KILLED
-            if kind is NextEvent:
-                # Taken only now: a pause may have lain between the wake-up and this point,
-                # and a new session may have emptied the inbox meanwhile.
-                answer = self._take()
+        if node.is_paused or not node.runs_program:
+            self._when_running(self._answered, event.value)
+        else:
+            self._go_on(self._take() if self._takes_event else event.value)
+
+    def _answered(self, answer: Any) -> None:
+        # A notification is taken only now: a pause may have lain between the wake-up and this
+        # point, and a new session may have emptied the inbox meanwhile.
+        self._go_on(self._take() if self._takes_event else answer)
+
+    def _when_running(self, call: Callable[[Any], None], argument: Any) -> None:
+        """Call this now, or after a pause; never for a process whose program is over."""
+        node = self.node
+        if not node.runs_program:
+            self._coroutine.close()
+        elif node.is_paused:
+            resumed: Any = node.until_resumed().callbacks
+            resumed.append(lambda _: self._when_running(call, argument))
+        else:
+            call(argument)
 
     def _count_step(self) -> None:
         """Raise ProgramLoops if the program continues without end at one moment."""
@@ -175,11 +244,6 @@ class Driver:
             reason = f"has gone on for {MOST_STEPS_AT_ONCE:,} steps at one moment"
             raise ProgramLoops(self.node.name, reason)
         self._steps, self._seen_us = 0, self.kernel.now_us
-
-    def _stand_still(self) -> Steps:
-        """Wait while the process is paused."""
-        while self.node.is_paused and self.node.runs_program:
-            yield self.node.until_resumed()
 
     # --- ZooKeeper ---------------------------------------------------------------------
 
@@ -368,11 +432,5 @@ def _purposes(effect: Operation[Any] | Pipelined) -> tuple[str, ...]:
     return effect.purposes if isinstance(effect, Pipelined) else (effect.purpose,)
 
 
-class _Killed:
-    """The outcome of a turn that a fault ended in the middle: it killed the process, or ended
-    the program."""
-
-
-KILLED = _Killed()
 MOST_FAILURES_AT_ONCE = 1_000
 MOST_STEPS_AT_ONCE = 100_000
