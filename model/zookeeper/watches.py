@@ -66,7 +66,18 @@ class Watches(Struct, frozen=True):
             return self
         mine = self.paths.get(client, _NOTHING).set((kind, path), None)
         table = table.set(path, there.set(client, None))
-        return replace(self, paths=self.paths.set(client, mine), **{kind: table})
+        return self._with(kind, table, self.paths.set(client, mine))
+
+    def _with(
+        self, kind: str, table: Table, paths: Map[int, Map[tuple[str, str], None]]
+    ) -> Watches:
+        """These watches with another table of one kind."""
+        # Nearly all watches are of the two kinds that fire once; `replace` takes keywords.
+        if kind == "data":
+            return Watches(table, self.child, self.persistent, self.recursive, paths)
+        if kind == "child":
+            return Watches(self.data, table, self.persistent, self.recursive, paths)
+        return replace(self, paths=paths, **{kind: table})
 
     def has(self, client: int, kind: Kind, path: str) -> bool:
         """Whether this client has such a watch."""
@@ -97,7 +108,7 @@ class Watches(Struct, frozen=True):
         mine = self.paths[client].delete((kind, path))
         table = table.set(path, there) if there else table.delete(path)
         paths = self.paths.set(client, mine) if mine else self.paths.delete(client)
-        return replace(self, paths=paths, **{kind: table})
+        return self._with(kind, table, paths)
 
     def fire(
         self, changes: Iterable[Change], may_read: Reader
@@ -113,12 +124,10 @@ class Watches(Struct, frozen=True):
             what, path = change.what, change.path
             if path in now.data or path in now.child or now.persistent or now.recursive:
                 now = now._fire_at(Fired(what, path), _ONCE[what], change.acl, may_read, fired)
-            if what is not WatchEventType.CHANGED:
-                parent = parent_of(path)
-                assert parent is not None, "the root is neither created nor deleted"
-                if parent in now.child or now.persistent:
-                    event = Fired(WatchEventType.CHILDREN, parent)
-                    now = now._fire_at(event, ("child",), change.parent_acl, may_read, fired)
+            parent = change.parent
+            if parent and (parent in now.child or now.persistent):
+                event = Fired(WatchEventType.CHILDREN, parent)
+                now = now._fire_at(event, ("child",), change.parent_acl, may_read, fired)
         return now, fired
 
     def may_fire(self, changes: Iterable[Change]) -> bool:
@@ -128,9 +137,7 @@ class Watches(Struct, frozen=True):
         data, child = self.data, self.child
         for change in changes:
             path = change.path
-            if path in data or path in child:
-                return True
-            if change.what is not WatchEventType.CHANGED and parent_of(path) in child:
+            if path in data or path in child or change.parent in child:
                 return True
         return False
 

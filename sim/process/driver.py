@@ -254,16 +254,19 @@ class Driver:
         if self._is_idle and effect.purpose not in QUIET_PURPOSES:
             self._is_idle = False
             self._write(EventKind.WOKEN)
-        client = self.node.client
+        node = self.node
+        client = node.client
         assert client is not None, "a process that asks ZooKeeper has a client"
         described = described_operation(effect)
-        self._write(EventKind.REQUEST, described)
+        self.kernel.write(
+            node.name, EventKind.REQUEST, described, session=client.session, group=node.group
+        )
         event = Event(self.kernel)
-        known = len(self.node.inbox)
+        known = len(node.inbox)
 
         def answered(answer: Any, zxid: int) -> None:
-            if self.node.inbox:
-                self.node.inbox = without_superseded(self.node.inbox, effect, answer, known)
+            if node.inbox:
+                node.inbox = without_superseded(node.inbox, effect, answer, known)
             self._note_answer(effect, described["op"], answer, zxid)
             self.kernel.settle(event, answer)
 

@@ -161,7 +161,13 @@ class Server:
             Batch(self, connection, request, ask.operations).go_on()
         elif kind in WRITES:
             connection.unanswered = request
-            self.write(connection, ask, lambda *done: self._answer(connection, request, *done))
+            self.write(
+                connection,
+                ask,
+                lambda answer, zxid: self.reply(
+                    connection, request, answer, self.spend(0), zxid
+                ),
+            )
         elif ask is PING:
             self.reply(connection, request, None, self.kernel.now_us)
         elif ask is CLOSE:
@@ -204,7 +210,8 @@ class Server:
             self.take_over(self.generation)
         if not connection.is_open_at_server:
             return None  # it broke while the read was under way; no client is left to answer
-        if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
+        kind = type(operation)
+        if kind is GetEphemerals and not self.ensemble.can_list_ephemerals:
             return Failure(Unimplemented, operation.path)  # what its client says by itself
         watches = self.watches
         self.watches, answer = serve(
@@ -212,7 +219,7 @@ class Server:
         )
         if self.behind and self.watches is not watches and not is_awake:
             self._wake_for_what_is_behind()
-        if type(operation) is GetChildren and type(answer) is tuple:
+        if kind is GetChildren and type(answer) is tuple:
             return self._listed(answer)
         return answer
 
@@ -230,7 +237,10 @@ class Server:
     def _read(self, connection: Connection, request: Request, operation: Operation[Any]) -> None:
         if type(operation) is Sync and self.state == "following":
             connection.unanswered = request
-            self.ensemble.sync(self, lambda: self._answer(connection, request, operation.path, 0))
+            self.ensemble.sync(
+                self,
+                lambda: self.reply(connection, request, operation.path, self.spend(0)),
+            )
             return
         answer = self.look(connection, operation)
         self.reply(connection, request, answer, self.spend(self.kernel.profile.read_us))
@@ -295,9 +305,6 @@ class Server:
         connection.down.send(client.hear, (connection, event, zxid), at)
 
     # --- answers -----------------------------------------------------------------------
-
-    def _answer(self, connection: Connection, request: Request, answer: Any, zxid: int) -> None:
-        self.reply(connection, request, answer, self.spend(0), zxid)
 
     def reply(
         self, connection: Connection, request: Request, answer: Any, at_us: int, zxid: int = 0
