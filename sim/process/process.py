@@ -96,6 +96,7 @@ class Node:
         """Pause: nothing runs, and what arrives waits in the socket."""
         if self.client is not None:
             self.client.pulse.wake()
+            self.client.ensemble.network.wake_fetchers()
         self.is_paused = True
         self.is_deaf = True
         self._wakings += 1

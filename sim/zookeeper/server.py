@@ -164,9 +164,7 @@ class Server:
             self.write(
                 connection,
                 ask,
-                lambda answer, zxid: self.reply(
-                    connection, request, answer, self.spend(0), zxid
-                ),
+                lambda answer, zxid: self.reply(connection, request, answer, self.spend(0), zxid),
             )
         elif ask is PING:
             self.reply(connection, request, None, self.kernel.now_us)
