@@ -25,7 +25,7 @@ timeline:
   - {at: 17s, crash: broker/1}
   - {at: 21s, restart: broker/1}
   - {at: 26s, pause: broker/2, for: 2s}
-  - {at: 31s, partition: billing/1, from: broker/0, for: 2s}
+  - {at: 31s, partition: billing/1, from: broker/1, for: 2s}
   - {at: 36s, crash: billing/2}
   - {at: 46s, produce: clicks, rate: 100/s, size: 100B, for: 1s}
 settle: 15s
