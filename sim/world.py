@@ -271,7 +271,7 @@ class World:
         driver.on_end = lambda ended: self._ended(node, ended)
         self.nodes[node.name] = node
         self.drivers[node.name] = driver
-        node.is_alive = True
+        node.begin()
         process = self.plan.process_of(node.name)
         detail = {**about, "process": process} if process != node.name else dict(about)
         self.kernel.write(node.name, EventKind.STARTED, detail, group=node.group)

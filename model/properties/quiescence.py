@@ -88,6 +88,10 @@ class RestTracker:
 
     def look(self, event: Event, history: History) -> None:
         """Update the rest after an event."""
+        if event.kind in DISTURBING and not self.sharers and not self.outlived:
+            if self.since_us is not None:
+                self.due_us = event.t_us + self.quiet_us
+            return
         if event.node in self.concerned:
             self._look_at(history, event.node)
         elif event.kind in SESSION_ENDS:

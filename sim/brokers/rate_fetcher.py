@@ -260,7 +260,7 @@ class Fetcher:
         return (
             broker.is_alive
             and not broker.is_paused
-            and not self.network.stops_fetch(self.node.name, broker.name)
+            and not (self.network.cuts and self.network.stops_fetch(self.node.name, broker.name))
         )
 
     def _note_failures(self, failed: dict[str, list[Fetch]]) -> None:

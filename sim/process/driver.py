@@ -9,6 +9,7 @@ one; a turn that raises leaves the state as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simpy.events import Event
@@ -49,6 +50,15 @@ ZOOKEEPER = ZooKeeper()
 REQUESTS = (Operation, Pipelined)
 
 
+class AnswerFollows(Enum):
+    """What stands for the answer to a request until it comes."""
+
+    ANSWER_FOLLOWS = "the answer follows"
+
+
+ANSWER_FOLLOWS = AnswerFollows.ANSWER_FOLLOWS
+
+
 class Fetching(AnyFetching, Protocol):
     """The fetching side of a simulated member."""
 
@@ -79,6 +89,9 @@ class Driver:
         """The turns that have failed one after the other at one moment."""
         self._takes_event = False
         """Whether the program waits for a notification."""
+        self._is_sending = False
+        """Whether the client is about to take a request, and may refuse it."""
+        self._refusal: Event | None = None
         self._answer: Any = None
         """The answer to an effect that did not have to wait."""
         self._is_idle = False
@@ -93,7 +106,7 @@ class Driver:
             Emit: self._emit,
         }
         """Effects that are answered at once."""
-        self._later: dict[type[Any], Callable[[Any], Event | None]] = {
+        self._later: dict[type[Any], Callable[[Any], Event | AnswerFollows | None]] = {
             NextEvent: self._next_event,
             Sleep: self._sleep,
             NewSession: self._new_session,
@@ -126,7 +139,9 @@ class Driver:
         self._go_on(None)
 
     def _begin_turn(self) -> None:
-        self._count_step()
+        self._steps += 1
+        if self._steps >= MOST_STEPS_AT_ONCE:
+            self._check_steps()
         program = self._program
         self._coroutine = program.turn(ZOOKEEPER, program.me, self._state)
         self._turn_began_us = self.kernel.now_us
@@ -147,7 +162,9 @@ class Driver:
                     answer = None
                     self._fail_turn(error)
                     continue
-                self._count_step()
+                self._steps += 1
+                if self._steps >= MOST_STEPS_AT_ONCE:
+                    self._check_steps()
                 kind = type(effect)
                 if kind in at_once:
                     answer = at_once[kind](effect)
@@ -199,6 +216,8 @@ class Driver:
         kind = type(effect)
         self._takes_event = kind is NextEvent
         event = self._later[kind](effect) if kind in self._later else self._operate(effect)
+        if event is ANSWER_FOLLOWS:
+            return False
         answer = None
         if event is not None:
             if event.callbacks is not None:
@@ -213,11 +232,10 @@ class Driver:
 
     def _happened(self, event: Event) -> None:
         """What the program waits for has happened."""
-        node = self.node
-        if node.is_paused or not node.runs_program:
+        if self.node.is_paused or not self.node.runs_program:
             self._when_running(self._answered, event.value)
         else:
-            self._go_on(self._take() if self._takes_event else event.value)
+            self._answered(event.value)
 
     def _answered(self, answer: Any) -> None:
         # A notification is taken only now: a pause may have lain between the wake-up and this
@@ -235,11 +253,8 @@ class Driver:
         else:
             call(argument)
 
-    def _count_step(self) -> None:
+    def _check_steps(self) -> None:
         """Raise ProgramLoops if the program continues without end at one moment."""
-        self._steps += 1
-        if self._steps < MOST_STEPS_AT_ONCE:
-            return
         if self._seen_us == self.kernel.now_us:
             reason = f"has gone on for {MOST_STEPS_AT_ONCE:,} steps at one moment"
             raise ProgramLoops(self.node.name, reason)
@@ -247,8 +262,12 @@ class Driver:
 
     # --- ZooKeeper ---------------------------------------------------------------------
 
-    def _operate(self, effect: Any) -> Event:
-        """Send an operation; the event that its answer has come."""
+    def _operate(self, effect: Any) -> Event | AnswerFollows:
+        """Send an operation; return ANSWER_FOLLOWS, or an event if the client refuses it.
+
+        Nearly all waits of a program are of this kind, so they need no event: the answer
+        continues the program.
+        """
         if not isinstance(effect, REQUESTS):
             raise NotAnEffect(self.node.name, effect)
         if self._is_idle and effect.purpose not in QUIET_PURPOSES:
@@ -261,17 +280,25 @@ class Driver:
         self.kernel.write(
             node.name, EventKind.REQUEST, described, session=client.session, group=node.group
         )
-        event = Event(self.kernel)
         known = len(node.inbox)
 
         def answered(answer: Any, zxid: int) -> None:
             if node.inbox:
                 node.inbox = without_superseded(node.inbox, effect, answer, known)
             self._note_answer(effect, described["op"], answer, zxid)
-            self.kernel.settle(event, answer)
+            if self._is_sending:
+                self._refusal = Event(self.kernel)
+                self.kernel.settle(self._refusal, answer)
+            elif node.is_paused or not node.runs_program:
+                self._when_running(self._go_on, answer)
+            else:
+                self._go_on(answer)
 
+        self._is_sending = True
         client.request(effect, answered)
-        return event
+        self._is_sending = False
+        refusal, self._refusal = self._refusal, None
+        return refusal or ANSWER_FOLLOWS
 
     def _operate_for(
         self, effect: Operation[Any] | Pipelined, reply: Callable[[Any], object]

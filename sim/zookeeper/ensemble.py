@@ -131,7 +131,9 @@ class Ensemble:
     def hears_leader(self, server: Server) -> bool:
         """Whether there is a leader, and messages pass between it and this server."""
         leader = self.leader
-        return leader is not None and (not self.network.cuts or self.in_touch(server, leader))
+        if leader is None:
+            return False
+        return not self.network.cuts or self.in_touch(server, leader)
 
     # --- writes ------------------------------------------------------------------------
 
@@ -329,11 +331,7 @@ class Ensemble:
             self.sessions.leases.pop(entry.session, None)
         entry.detail["by"] = entry.node
         self.kernel.write(
-            server.name,
-            entry.kind,
-            entry.detail,
-            session=entry.session,
-            zxid=entry.zxid,
+            server.name, entry.kind, entry.detail, session=entry.session, zxid=entry.zxid
         )
 
     def sync(self, server: Server, done: Callable[[], None]) -> None:

@@ -272,7 +272,7 @@ class Server:
     def apply(self, entry: Entry) -> None:
         """Take over what the leader has committed, and notify watching clients."""
         self.tree = entry.tree
-        if entry.changes:
+        if self.watches.may_fire(entry.changes):
             self.watches, heard = self.watches.fire(entry.changes, self._may_read)
             for number, event in heard:
                 self._notify(self.connections[number], event, entry.zxid)
@@ -295,7 +295,7 @@ class Server:
         self.kernel.write(
             client.node.name,
             EventKind.WATCH_FIRED,
-            {"what": event.what.value, "path": event.path, "at": self.name},
+            {"what": event.what._value_, "path": event.path, "at": self.name},
             session=connection.session,
             group=client.node.group,
             zxid=max(zxid, 0),
