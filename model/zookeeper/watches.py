@@ -17,7 +17,7 @@ A client is notified of one change of one path once, however many watches it has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from immutables import Map
 from msgspec import Struct
@@ -85,10 +85,20 @@ class Watches(Struct, frozen=True):
 
     def drop_client(self, client: int) -> Watches:
         """Drop every watch of a client, whose connection is gone."""
-        now = self
-        for kind, path in sorted(self.paths.get(client, _NOTHING)):
-            now = now._without(client, kind, path)
-        return now
+        mine = self.paths.get(client)
+        if mine is None:
+            return self
+        tables: dict[str, Any] = {}
+        for kind, path in mine:
+            if kind not in tables:
+                tables[kind] = getattr(self, kind).mutate()
+            others = tables[kind][path].delete(client)
+            if others:
+                tables[kind][path] = others
+            else:
+                del tables[kind][path]
+        changed = {kind: table.finish() for kind, table in tables.items()}
+        return replace(self, paths=self.paths.delete(client), **changed)
 
     def has_any(self, client: int, path: str, kind: WatchKind) -> bool:
         """Whether this client has a watch of this kind, which may be `any`, at the path."""

@@ -319,11 +319,12 @@ class Server:
                 connection.client.replied, (connection, request, answer, zxid, seen), at_us
             )
             if request is connection.unanswered:
-                self._serve_behind(connection)
+                connection.unanswered = None
+                if connection.behind:
+                    self._serve_behind(connection)
 
     def _serve_behind(self, connection: Connection) -> None:
         """Serve what came after the request that has been answered, up to the next that waits."""
-        connection.unanswered = None
         while connection.behind and connection.unanswered is None:
             self._serve(connection, connection.behind.pop(0))
 
@@ -357,7 +358,7 @@ class Server:
         """Apply what is due by now, unless the server stands still or hears of nothing."""
         if generation != self.generation or self.is_paused:
             return
-        if not self.ensemble.hears_leader(self):
+        if not self.behind or not self.ensemble.hears_leader(self):
             return
         now, behind = self.kernel.now_us, self.behind
         while behind and behind[0][0] <= now:
