@@ -151,6 +151,33 @@ def schema(as_json: bool) -> None:
     print_json(json_schema())
 
 
+@click.command(epilog=example("watchkeeper validate scenarios", "watchkeeper validate my.yaml"))
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", shell_complete=completion.scenarios
+)
+@options.as_json
+def validate(files: tuple[str, ...], as_json: bool) -> None:
+    """Check scenario files without running them.
+
+    FILE is a scenario file, a folder (every *.yaml and *.yml in it), the name of a shipped
+    scenario, or - for standard input. Each is planned for every variant that it names.
+
+    \b
+    Exit codes: 0 all are valid; 4 one is not, or cannot be read.
+    """
+    from watchkeeper.run.validate import all_of
+    from watchkeeper.run.validate import validate as check_files
+
+    valid, wrong = check_files(files)
+    if as_json and not wrong:
+        print_json([one.to_json() for one in valid])
+    elif not as_json:
+        for one in valid:
+            print(one)
+    if wrong:
+        raise all_of(wrong)
+
+
 # --- existing runs ---------------------------------------------------------------------
 
 

@@ -86,7 +86,7 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
     try:
         return scenario, scenario.plan(variant)
     except ScenarioError as error:
-        raise _stopped_by(error) from None
+        raise stopped_by(error) from None
 
 
 def loaded(name: str) -> Scenario:
@@ -94,7 +94,7 @@ def loaded(name: str) -> Scenario:
     try:
         return _from_standard_input() if name == STANDARD_INPUT else load(name)
     except ScenarioError as error:
-        raise _stopped_by(error) from None
+        raise stopped_by(error) from None
 
 
 def _from_standard_input() -> Scenario:
@@ -113,10 +113,11 @@ def read_profile(file: Path | None) -> NamedProfile | None:
     try:
         return profile_of(file)
     except ScenarioError as error:
-        raise _stopped_by(error) from None
+        raise stopped_by(error) from None
 
 
-def _stopped_by(error: ScenarioError) -> Stop:
+def stopped_by(error: ScenarioError) -> Stop:
+    """Return the end of a command whose scenario has these problems."""
     problems = [
         {
             "file": error.name,
