@@ -123,7 +123,7 @@ class Fetcher:
 
     def known_positions(self) -> Positions:
         """Where I stand, as far as I know; a place that only a broker knows is not known."""
-        return tuple((partition, at) for partition, at in self._positions.items() if at >= 0)
+        return tuple([pair for pair in self._positions.items() if pair[1] >= 0])
 
     def forget(self, partitions: Iterable[Partition] | None) -> None:
         """Forget where I stood."""
