@@ -183,12 +183,13 @@ def validate(files: tuple[str, ...], as_json: bool) -> None:
 
 @click.command(epilog=example("watchkeeper report runs/consumer-crash-hardened-sim-0"))
 @click.argument("folder", type=click.Path(path_type=Path), shell_complete=completion.runs)
+@click.option("--gif", "moves", is_flag=True, help="Draw ownership as a film too, a GIF.")
 @options.as_json
-def report(folder: Path, as_json: bool) -> None:
+def report(folder: Path, moves: bool, as_json: bool) -> None:
     """Draw the figures of the run in FOLDER again, from its trace."""
     from watchkeeper.run.run import draw_again
 
-    files = draw_again(folder)
+    files = draw_again(folder, moves=moves)
     if as_json:
         print_json({"folder": str(folder), "files": files})
     else:

@@ -242,15 +242,20 @@ def export_trace(place: Path, viewer: str, out: Path | None) -> str:
     return str(path)
 
 
-def draw_again(place: Path) -> list[str]:
-    """Draw the figures of a run from its trace, and return the paths of the files."""
+def draw_again(place: Path, *, moves: bool = False) -> list[str]:
+    """Draw the figures of a run from its trace, and return the paths of the files.
+
+    With `moves` the ownership of partitions becomes a film too, a GIF.
+    """
     from watchkeeper.reports import write_all
+    from watchkeeper.reports.ownership.gif import write_ownership_gif
 
     INTERRUPTS.raise_from_now_on()
     trace = folder.read_trace(place)
     home = place if place.is_dir() else place.parent
     try:
         names = write_all(trace, home)
+        names += [write_ownership_gif(trace, home)] if moves else []
         verdict = folder.read_verdict(home)
         if verdict is not None:
             names.insert(0, write_index(home, verdict, trace))
