@@ -8,7 +8,6 @@ program logs carries the time of day, which decides nothing: the module `logging
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Generator
 from dataclasses import replace
 from types import FrameType
@@ -23,6 +22,7 @@ from watchkeeper.scenarios.text.errors import expected
 FENCED: Watched = {**WATCHED, **FILES_AND_SOCKETS}
 """Module or class, and name -> what a program has called, by the name it knows."""
 
+LOGGING = "logging"
 HOW_TO_ALLOW = "what decides nothing may be allowed by name: simulate(..., allow=[...])"
 
 
@@ -80,7 +80,7 @@ def _is_of_the_program(frame: FrameType) -> bool:
     """Whether a call is the program's doing, and not that of a library on its own account."""
     caller: FrameType | None = frame
     while caller is not None and is_library(caller.f_code.co_filename):
-        if caller.f_code.co_filename == logging.__file__:
+        if caller.f_globals.get("__name__") == LOGGING:
             return False
         caller = caller.f_back
     return True
