@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 
 class Timer:
@@ -24,36 +24,38 @@ class Calendar:
     """The calls that are to be made, by moment and insertion."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, int, Timer]] = []
+        self.entries: list[tuple[int, int, Timer]] = []
+        """A heap of moment, number and call; a cancelled call stays until its moment."""
         self._added = 0
 
     def add(self, at_ns: int, call: Callable[[], object]) -> Timer:
         """Make a call at a moment."""
         self._added += 1
         timer = Timer(at_ns, call)
-        heapq.heappush(self._entries, (at_ns, self._added, timer))
+        heappush(self.entries, (at_ns, self._added, timer))
         return timer
 
     def make_calls(self, now_ns: int) -> None:
         """Make the calls that are due, and those that they add for this moment."""
-        entries = self._entries
+        entries = self.entries
         while entries and entries[0][0] <= now_ns:
-            timer = heapq.heappop(entries)[2]
-            if timer.call is not None:
-                call, timer.call = timer.call, None
+            timer = heappop(entries)[2]
+            call = timer.call
+            if call is not None:
+                timer.call = None
                 call()
 
     def is_due(self, now_ns: int) -> bool:
         """Whether a call may be due."""
-        return bool(self._entries) and self._entries[0][0] <= now_ns
+        return bool(self.entries) and self.entries[0][0] <= now_ns
 
     def next_ns(self) -> int | None:
         """The moment of the next call; None if there is none."""
-        entries = self._entries
+        entries = self.entries
         while entries and entries[0][2].call is None:
-            heapq.heappop(entries)
+            heappop(entries)
         return entries[0][0] if entries else None
 
     def clear(self) -> None:
         """Make no call any more."""
-        self._entries.clear()
+        self.entries.clear()

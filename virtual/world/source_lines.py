@@ -40,7 +40,10 @@ def _libraries() -> tuple[str, ...]:
 LIBRARIES = _libraries()
 
 
-@lru_cache(maxsize=4096)
+_of_library: dict[str, bool] = {}
+"""File -> whether it is of a library; each request looks at some ten frames."""
+
+
 def _is_library(file: str) -> bool:
     return file.startswith(("<", *LIBRARIES)) or f"{os.sep}site-packages{os.sep}" in file
 
@@ -48,9 +51,14 @@ def _is_library(file: str) -> bool:
 def user_line() -> str:
     """The line of the user's code that runs, as `test_lock.py:12: lock.acquire()`; "" if none."""
     frame: FrameType | None = sys._getframe(1)
+    known = _of_library
     while frame is not None:
-        if not _is_library(frame.f_code.co_filename):
-            return _text(frame.f_code.co_filename, frame.f_lineno)
+        file = frame.f_code.co_filename
+        of_library = known.get(file)
+        if of_library is None:
+            of_library = known[file] = _is_library(file)
+        if not of_library:
+            return _text(file, frame.f_lineno)
         frame = frame.f_back
     return ""
 
