@@ -60,12 +60,17 @@ def described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, A
     Members of a group send the same requests again and again, so details of small ones are
     cached; do not modify them.
     """
-    parts = operation.operations if isinstance(operation, PARTED) else (operation,)
-    for part in parts:
-        data = getattr(part, "data", None)
-        if data is not None and len(data) > LONGEST_CACHED:
-            return _described_operation.__wrapped__(operation)
-    return _described_operation(operation)
+    if isinstance(operation, PARTED):
+        is_short = all(map(_is_short, operation.operations))
+    else:
+        is_short = _is_short(operation)
+    describe = _described_operation if is_short else _described_operation.__wrapped__
+    return describe(operation)
+
+
+def _is_short(operation: Operation[Any]) -> bool:
+    data = getattr(operation, "data", None)
+    return data is None or len(data) <= LONGEST_CACHED
 
 
 @lru_cache(maxsize=16_384)

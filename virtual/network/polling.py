@@ -167,7 +167,8 @@ def select_sockets(
         timeout_ns = int(timeout * NS)
     else:
         return None
-    can_read, can_write = [], []
+    can_read: list[VirtualSocket] = []
+    can_write: list[VirtualSocket] = []
     for sock, found in wait_for(scheduler, wanted, timeout_ns):
         if sock.descriptor != -1:
             (can_read if found == READ else can_write).append(sock)

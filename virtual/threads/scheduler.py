@@ -134,7 +134,7 @@ class Scheduler:
         """What handled the exceptions of threads before the run."""
         self.is_torn_down = False
         self.stop_requested = False
-        self._calendar = Calendar()
+        self.calendar = Calendar()
         self._runnable: list[Task] = []
         self._hub: greenlet | None = None
         self._tasks = 0
@@ -145,13 +145,15 @@ class Scheduler:
 
     # --- calendar ----------------------------------------------------------------------
 
-    def call_at(self, at_ns: int, call: Callable[[], object]) -> Timer:
+    def call_at(self, at_ns: int, call: Callable[[], object]) -> None:
         """Make a call outside of all threads at a moment, in order of moment and insertion."""
-        return self._calendar.add(at_ns, call)
+        self.calendar.add(at_ns, call)
 
     def call_later(self, delay_ns: int, call: Callable[[], object]) -> Timer:
         """Make a call outside of all threads once so much time has passed."""
-        return self._calendar.add(self.now_ns + delay_ns, call)
+        timer = Timer(self.now_ns + delay_ns, call)
+        self.calendar.add(timer.at_ns, timer)
+        return timer
 
     # --- the hub -----------------------------------------------------------------------
 
@@ -179,8 +181,7 @@ class Scheduler:
                 gc.enable()
 
     def _loop(self, until_ns: int) -> None:
-        runnable, calendar = self._runnable, self._calendar
-        entries = calendar.entries
+        runnable, calendar, entries = self._runnable, self.calendar, self.calendar.entries
         while not self.stop_requested:
             if entries and entries[0][0] <= self.now_ns:
                 calendar.make_calls(self.now_ns)
@@ -370,7 +371,7 @@ class Scheduler:
             self.pass_turn()
             return
         preempts = bool(
-            self._runnable or self._calendar.is_due(self.now_ns)
+            self._runnable or self.calendar.is_due(self.now_ns)
         ) and self.policy.preempts(self.step)
         if preempts:
             self.schedule.preemptions.append(self.step)
@@ -473,7 +474,7 @@ class Scheduler:
                     process.close_files()
         finally:
             current.leave()
-        self._calendar.clear()
+        self.calendar.clear()
         self._runnable.clear()
 
     def _unwind(self, task: Task) -> None:

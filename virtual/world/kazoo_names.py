@@ -15,14 +15,13 @@ from __future__ import annotations
 import importlib
 import selectors
 from collections.abc import Iterable, Iterator, MutableSet
+from functools import cache
 from typing import Any
 
 from watchkeeper.virtual.network.polling import select_sockets
 
 POLLING = ("kazoo.handlers.utils", "kazoo.handlers.threading")
 """The modules that have `selector_select`."""
-SHORTER = "_watchkeeper_shorter"
-"""The attribute of a `selector_select` that was replaced."""
 WITH_SETS = ("kazoo.client", "kazoo.recipe.cache", "kazoo.recipe.lock", "kazoo.recipe.queue")
 
 
@@ -78,6 +77,7 @@ class OrderedSet(MutableSet[Any]):
         return OrderedSet(element for element in self if element not in gone)
 
 
+@cache
 def put() -> None:
     """Replace the names; a second time does nothing."""
     for name in WITH_SETS:
@@ -86,8 +86,7 @@ def put() -> None:
         space.setdefault("frozenset", OrderedSet)
     for name in POLLING:
         module: Any = importlib.import_module(name)
-        if not hasattr(module.selector_select, SHORTER):
-            module.selector_select = _polling(module.selector_select)
+        module.selector_select = _polling(module.selector_select)
 
 
 def _polling(original: Any) -> Any:
@@ -104,5 +103,4 @@ def _polling(original: Any) -> Any:
                 return found
         return original(rlist, wlist, xlist, timeout, selectors_module)
 
-    setattr(selector_select, SHORTER, True)
     return selector_select

@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -75,14 +75,14 @@ def lines_of(scheduler: Scheduler) -> Lines:
     return _sent.setdefault(scheduler, {})
 
 
+@cache
 def put() -> None:
     """Let kazoo's clients note the lines of their requests; a second time does nothing."""
     from kazoo.client import KazooClient
     from kazoo.protocol.connection import ConnectionHandler
 
-    if not hasattr(KazooClient._call, QUEUED):
-        KazooClient._call = _noting(KazooClient._call)
-        ConnectionHandler._submit = _sending(ConnectionHandler._submit)
+    KazooClient._call = _noting(KazooClient._call)
+    ConnectionHandler._submit = _sending(ConnectionHandler._submit)
 
 
 def _noting(original: Any) -> Any:
@@ -92,7 +92,6 @@ def _noting(original: Any) -> Any:
             setattr(async_object, QUEUED, user_line())
         return original(client, request, async_object)
 
-    setattr(_call, QUEUED, "")
     return _call
 
 
