@@ -12,8 +12,8 @@ proves its identity with is not in the trace.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.actor.errors import Failure, ZooKeeperError
@@ -207,15 +207,10 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
 
 
 def _word_of(request: Request) -> str:
-    return _word_of_kind(type(request.body))
-
-
-@cache
-def _word_of_kind(kind: Hashable) -> str:
-    assert isinstance(kind, type), "the body of a request has a class"
-    if issubclass(kind, Operation):
-        return WORDS[kind.__name__]
-    return OTHERS.get(kind, kind.__name__.lower())
+    body = request.body
+    if isinstance(body, Operation):
+        return WORDS[type(body).__name__]
+    return OTHERS.get(type(body), type(body).__name__.lower())
 
 
 @lru_cache(maxsize=1024)
