@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import selectors
 from collections.abc import Iterable, Iterator, MutableSet
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 from watchkeeper.virtual.network.polling import select_sockets
@@ -90,6 +90,7 @@ def put() -> None:
 
 
 def _polling(original: Any) -> Any:
+    @wraps(original)
     def selector_select(
         rlist: Any,
         wlist: Any,
