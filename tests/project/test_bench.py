@@ -27,6 +27,7 @@ COMMANDS = (
         "broker_08",
         "calibration",
         "codec_sizes",
+        "commands",
         "conformance",
         "control_plane",
         "control_plane_mutants",
@@ -620,6 +621,14 @@ def test_gauges() -> None:
         *("append", "send", "look"),
     }
     assert all(cost > 0 for what, cost in report.items() if "," in what)
+
+
+@pytest.mark.slow
+def test_commands() -> None:
+    """Each command is a process that takes some time of a core."""
+    report = figures("commands", "--rounds", "1")
+
+    assert all(report[name][0] > 0 for name in ("help", "scenarios", "run"))
 
 
 def test_codec_sizes() -> None:
