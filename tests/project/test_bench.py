@@ -80,6 +80,7 @@ SMALL = {
     "broker_08": ["--megabytes", "1", "--rounds", "1"],
     "crash_points": ["--points", "40"],
     "codec_sizes": ["--repeat", "1"],
+    "commands": ["--rounds", "1"],
     "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],
     "fingerprints": [
@@ -626,7 +627,7 @@ def test_gauges() -> None:
 @pytest.mark.slow
 def test_commands() -> None:
     """Each command is a process that takes some time of a core."""
-    report = figures("commands", "--rounds", "1")
+    report = figures("commands")
 
     assert all(report[name][0] > 0 for name in ("help", "scenarios", "run"))
 
