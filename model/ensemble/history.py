@@ -102,28 +102,18 @@ class History(Silent):
 
     def requested(self, connection: Connection, request: Request) -> None:
         """A request has been received; pings are left out."""
-        self._of_request(
-            EventKind.REQUEST, connection, request, self._described(connection, request)
-        )
+        session = connection.session
+        if session and type(request.body) is not Ping:
+            detail = self._described(connection, request)
+            self._write(self.name_of(session), EventKind.REQUEST, session, detail)
 
     def answered(self, connection: Connection, request: Request, error: int, zxid: int) -> None:
         """A response is sent."""
-        detail = _answer_of(_word_of(request), error)
-        self._of_request(EventKind.RESPONSE, connection, request, detail, zxid=max(zxid, 0))
-
-    def _of_request(
-        self,
-        kind: EventKind,
-        connection: Connection,
-        request: Request,
-        detail: Mapping[str, Any],
-        *,
-        zxid: int = 0,
-    ) -> None:
-        if type(request.body) is Ping or not connection.session:
-            return
         session = connection.session
-        self._write(self.name_of(session), kind, session, detail, zxid=zxid)
+        if session and type(request.body) is not Ping:
+            detail = _answer_of(_word_of(request), error)
+            name = self.name_of(session)
+            self._write(name, EventKind.RESPONSE, session, detail, zxid=max(zxid, 0))
 
     def _described(self, connection: Connection, request: Request) -> Mapping[str, Any]:
         """The detail of a request."""

@@ -55,10 +55,10 @@ class Statistics:
         latency_ms = self._clock.now_ms() - received_ms
         self.sent += 1
         self.total_latency_ms += latency_ms
-        self.min_latency_ms = (
-            min(self.min_latency_ms, latency_ms) if self.measured else latency_ms
-        )
-        self.max_latency_ms = max(self.max_latency_ms, latency_ms)
+        if latency_ms > self.max_latency_ms:
+            self.max_latency_ms = latency_ms
+        if latency_ms < self.min_latency_ms or not self.measured:
+            self.min_latency_ms = latency_ms
         self.measured += 1
 
 

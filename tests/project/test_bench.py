@@ -27,6 +27,7 @@ COMMANDS = (
         "broker_08",
         "calibration",
         "codec_sizes",
+        "commands",
         "conformance",
         "control_plane",
         "control_plane_mutants",
@@ -79,6 +80,7 @@ SMALL = {
     "broker_08": ["--megabytes", "1", "--rounds", "1"],
     "crash_points": ["--points", "40"],
     "codec_sizes": ["--repeat", "1"],
+    "commands": ["--rounds", "1"],
     "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],
     "fingerprints": [
@@ -620,6 +622,14 @@ def test_gauges() -> None:
         *("append", "send", "look"),
     }
     assert all(cost > 0 for what, cost in report.items() if "," in what)
+
+
+@pytest.mark.slow
+def test_commands() -> None:
+    """Each command is a process that takes some time of a core."""
+    report = figures("commands")
+
+    assert all(report[name][0] > 0 for name in ("help", "scenarios", "run"))
 
 
 def test_codec_sizes() -> None:

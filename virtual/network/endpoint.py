@@ -78,7 +78,10 @@ class Endpoint:
         peer = self.peer
         assert peer is not None, "a connection has two ends"
         self.under_way += len(data)
-        self.network.carry(self, partial(peer.take, data))
+        if self.is_paired:
+            peer.take(data)
+        else:
+            self.network.carry(self, partial(peer.take, data))
 
     def shut(self) -> None:
         """Send nothing more: the other end finds the end of the stream behind what was sent."""
@@ -120,7 +123,10 @@ class Endpoint:
             return
         self.arrived.append(data)
         self.arrived_bytes += len(data)
-        self.wake()
+        if self.waiters:
+            self.wake()
+        elif self.changed is not None:  # of a service, for which no thread waits
+            self.changed()
 
     def _refuse(self) -> None:
         peer = self.peer
@@ -142,10 +148,18 @@ class Endpoint:
 
     def read(self, most: int) -> bytes:
         """Take at most so many of the bytes that have arrived."""
-        arrived = self.arrived
-        if not self.offset and self.arrived_bytes <= most and len(arrived) == 1:
-            self._count_read(self.arrived_bytes)  # one whole piece, as most reads of servers are
-            return arrived.popleft()
+        arrived, offset = self.arrived, self.offset
+        first = arrived[0]
+        end = offset + most
+        if end < len(first):  # a part of a piece, as kazoo reads the length of an answer
+            self.offset = end
+            self._count_read(most)
+            return first[offset:end]
+        if len(arrived) == 1:  # all that is left, as most reads of servers are
+            self.offset = 0
+            self._count_read(self.arrived_bytes)
+            arrived.clear()
+            return first[offset:]
         data = self.peek(most)
         self._drop(len(data))
         return data
@@ -170,9 +184,9 @@ class Endpoint:
         self.arrived_bytes -= size
         peer = self.peer
         if peer is not None:
-            was_full = peer.under_way >= WINDOW_BYTES
-            peer.under_way -= size
-            if was_full:
+            before = peer.under_way
+            peer.under_way = before - size
+            if before >= WINDOW_BYTES:
                 peer.wake()
 
     def forget_arrived(self) -> None:

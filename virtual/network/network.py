@@ -168,13 +168,14 @@ class Network:
         if self._cut and link in self._cut:
             self._held.setdefault(link, []).append((sender, arrive))
             return
-        due_ns = self.scheduler.now_ns + self._latency_ns(link[0], link[1])
+        scheduler = self.scheduler
+        due_ns = scheduler.now_ns + self._latency_ns(link[0], link[1])
         if self._extra_ns:
             due_ns += self._extra_ns.get(link, 0)
         if due_ns <= sender.due_ns:
             due_ns = sender.due_ns + 1
         sender.due_ns = due_ns
-        self.scheduler.call_at(due_ns, arrive)
+        scheduler.calendar.add(due_ns, arrive)
 
     # --- faults ------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from watchkeeper.virtual.threads.scheduler import Scheduler
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 EVENTS = (READ, WRITE, READ | WRITE)
+NUMBERS = (int, float)
 POLLIN, POLLOUT, POLLHUP = select_module.POLLIN, select_module.POLLOUT, select_module.POLLHUP
 _new_tuple: Callable[..., Any] = tuple.__new__
 _select = select_module.select
@@ -89,7 +90,8 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
     assert task is not None, "threads poll"
     lists = []
     for sock in wanted:
-        waiters = sock.waiters
+        endpoint = sock.endpoint
+        waiters = sock.waiters if endpoint is None else endpoint.waiters
         waiters.append(task)
         lists.append(waiters)
     try:
@@ -134,6 +136,43 @@ def select(
         [each for each in writers if ready.get(_descriptor_of(each), 0) & WRITE],
         [],
     )
+
+
+def select_sockets(
+    readers: list[VirtualSocket], writers: list[VirtualSocket], timeout: float | None
+) -> tuple[list[VirtualSocket], list[VirtualSocket], list[Any]] | None:
+    """Wait until some of the sockets are ready, as `select` with their descriptors.
+
+    None outside of a world, for a timeout that makes no sense, and for anything but open sockets
+    of the process that runs, each of them once.
+    """
+    scheduler = here.scheduler
+    if scheduler is None or scheduler.running is None:
+        return None
+    descriptors = scheduler.running.process.descriptors
+    wanted: Wanted = {}
+    for sock in readers:
+        if type(sock) is not VirtualSocket or descriptors.get(sock.descriptor) is not sock:
+            return None
+        wanted[sock] = READ
+    for sock in writers:
+        if type(sock) is not VirtualSocket or descriptors.get(sock.descriptor) is not sock:
+            return None
+        wanted[sock] = WRITE
+    if len(wanted) != len(readers) + len(writers):
+        return None
+    if timeout is None:
+        timeout_ns = None
+    elif type(timeout) in NUMBERS and timeout >= 0:
+        timeout_ns = int(timeout * NS)
+    else:
+        return None
+    can_read: list[VirtualSocket] = []
+    can_write: list[VirtualSocket] = []
+    for sock, found in wait_for(scheduler, wanted, timeout_ns):
+        if sock.descriptor != -1:
+            (can_read if found == READ else can_write).append(sock)
+    return can_read, can_write, []
 
 
 class Selector(selectors.BaseSelector):

@@ -491,9 +491,9 @@ class VirtualSocket:
     @property
     def waiters(self) -> list[Task]:
         """Where a thread that polls it adds itself."""
-        if self._listener is not None:
-            return self._listener.waiters
-        return self.watchers if self.endpoint is None else self.endpoint.waiters
+        if self.endpoint is not None:
+            return self.endpoint.waiters
+        return self.watchers if self._listener is None else self._listener.waiters
 
     def __repr__(self) -> str:
         return f"<virtual socket fd={self.descriptor}, {self._local}>"

@@ -2,58 +2,68 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 
 class Timer:
     """A call at a moment, unless it is cancelled."""
 
-    __slots__ = ("at_ns", "call")
+    __slots__ = ("_call", "at_ns")
 
     def __init__(self, at_ns: int, call: Callable[[], object]) -> None:
         self.at_ns = at_ns
-        self.call: Callable[[], object] | None = call
+        self._call: Callable[[], object] | None = call
+
+    def __call__(self) -> None:
+        """Make the call, at its moment."""
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the call was made or is cancelled."""
+        return self._call is None
 
     def cancel(self) -> None:
         """Do not make the call."""
-        self.call = None
+        self._call = None
 
 
 class Calendar:
     """The calls that are to be made, by moment and insertion."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, int, Timer]] = []
+        self.entries: list[tuple[int, int, Callable[[], object]]] = []
+        """A heap of moment, number and call; a cancelled timer stays until its moment."""
         self._added = 0
 
-    def add(self, at_ns: int, call: Callable[[], object]) -> Timer:
+    def add(self, at_ns: int, call: Callable[[], object]) -> None:
         """Make a call at a moment."""
         self._added += 1
-        timer = Timer(at_ns, call)
-        heapq.heappush(self._entries, (at_ns, self._added, timer))
-        return timer
+        heappush(self.entries, (at_ns, self._added, call))
 
     def make_calls(self, now_ns: int) -> None:
         """Make the calls that are due, and those that they add for this moment."""
-        entries = self._entries
+        entries = self.entries
         while entries and entries[0][0] <= now_ns:
-            timer = heapq.heappop(entries)[2]
-            if timer.call is not None:
-                call, timer.call = timer.call, None
-                call()
+            heappop(entries)[2]()
 
     def is_due(self, now_ns: int) -> bool:
         """Whether a call may be due."""
-        return bool(self._entries) and self._entries[0][0] <= now_ns
+        return bool(self.entries) and self.entries[0][0] <= now_ns
 
     def next_ns(self) -> int | None:
         """The moment of the next call; None if there is none."""
-        entries = self._entries
-        while entries and entries[0][2].call is None:
-            heapq.heappop(entries)
-        return entries[0][0] if entries else None
+        entries = self.entries
+        while entries:
+            at_ns, _, call = entries[0]
+            if type(call) is not Timer or not call.is_over:
+                return at_ns
+            heappop(entries)
+        return None
 
     def clear(self) -> None:
         """Make no call any more."""
-        self._entries.clear()
+        self.entries.clear()

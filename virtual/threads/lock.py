@@ -50,11 +50,11 @@ class Mutex:
     def __init__(self) -> None:
         self._real: Any = None
         """The lock of the operating system, made when it is needed first."""
-        self._scheduler: Scheduler | None = None
+        self._scheduler: Scheduler | None = here.scheduler
         """The world that what follows is of."""
         self._count = 0
         """How often its holder has taken it."""
-        self._waiters: list[Task] = []
+        self._waiters: tuple[Task, ...] = ()
         self.holder: Task | None = None
         """The thread that has taken it; any thread may give a `Lock` back."""
 
@@ -62,7 +62,7 @@ class Mutex:
         self._scheduler = scheduler
         self._count = 0
         self.holder = None
-        self._waiters = []
+        self._waiters = ()
 
     def _wait(self, scheduler: Scheduler, timeout_ns: int | None) -> bool:
         if timeout_ns == 0:
@@ -74,20 +74,20 @@ class Mutex:
             left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
             if left_ns is not None and left_ns <= 0:
                 return False
-            self._waiters.append(task)
+            self._waiters = (*self._waiters, task)
             task.wanted = self
             try:
                 scheduler.block("a lock", left_ns)
             finally:
                 task.wanted = None
-                if task in self._waiters:
-                    self._waiters.remove(task)
+                if self._waiters:
+                    self._waiters = tuple(each for each in self._waiters if each is not task)
         self._count = 1
         self.holder = task
         return True
 
     def _wake(self, scheduler: Scheduler) -> None:
-        waiters, self._waiters = self._waiters, []
+        waiters, self._waiters = self._waiters, ()
         for task in waiters:
             scheduler.wake(task)
 

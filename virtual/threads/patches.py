@@ -91,7 +91,7 @@ TIME = (
     Patch("datetime", "date", clock.VirtualDate),
 )
 CHANCE = (
-    *(Patch("random", name, chance.drawing(name)) for name in chance.NAMES),
+    *(Patch("random", name, replacement) for name, replacement in chance.REPLACEMENTS.items()),
     Patch("os", "urandom", chance.urandom),
     Patch("random", "_urandom", chance.urandom),
     Patch("uuid", "uuid1", chance.uuid1),

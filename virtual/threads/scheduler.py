@@ -38,7 +38,7 @@ from watchkeeper.virtual.threads.calendar import Calendar, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
 from watchkeeper.virtual.threads.silence import close_coroutines, silence
-from watchkeeper.virtual.threads.task import Task, TaskState
+from watchkeeper.virtual.threads.task import BLOCKED, OVER, RUNNABLE, Task
 
 TURN_NS = 10_000
 """What a turn of a thread costs."""
@@ -134,7 +134,7 @@ class Scheduler:
         """What handled the exceptions of threads before the run."""
         self.is_torn_down = False
         self.stop_requested = False
-        self._calendar = Calendar()
+        self.calendar = Calendar()
         self._runnable: list[Task] = []
         self._hub: greenlet | None = None
         self._tasks = 0
@@ -145,13 +145,15 @@ class Scheduler:
 
     # --- calendar ----------------------------------------------------------------------
 
-    def call_at(self, at_ns: int, call: Callable[[], object]) -> Timer:
+    def call_at(self, at_ns: int, call: Callable[[], object]) -> None:
         """Make a call outside of all threads at a moment, in order of moment and insertion."""
-        return self._calendar.add(at_ns, call)
+        self.calendar.add(at_ns, call)
 
     def call_later(self, delay_ns: int, call: Callable[[], object]) -> Timer:
         """Make a call outside of all threads once so much time has passed."""
-        return self._calendar.add(self.now_ns + delay_ns, call)
+        timer = Timer(self.now_ns + delay_ns, call)
+        self.calendar.add(timer.at_ns, timer)
+        return timer
 
     # --- the hub -----------------------------------------------------------------------
 
@@ -179,9 +181,9 @@ class Scheduler:
                 gc.enable()
 
     def _loop(self, until_ns: int) -> None:
-        runnable, calendar = self._runnable, self._calendar
+        runnable, calendar, entries = self._runnable, self.calendar, self.calendar.entries
         while not self.stop_requested:
-            if calendar.is_due(self.now_ns):
+            if entries and entries[0][0] <= self.now_ns:
                 calendar.make_calls(self.now_ns)
             if runnable:
                 if self.now_ns > until_ns:
@@ -208,7 +210,7 @@ class Scheduler:
             task = runnable.pop(index)
         self.turn += 1
         self.now_ns += TURN_NS
-        if task.state is not TaskState.OVER and task.process.is_alive:
+        if task.state is not OVER and task.process.is_alive:
             self.running = task
             self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
             self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
@@ -253,7 +255,7 @@ class Scheduler:
                 self._finish(task)
 
     def _finish(self, task: Task) -> None:
-        task.state = TaskState.OVER
+        task.state = OVER
         process = task.process
         if task in process.tasks:
             process.tasks.remove(task)
@@ -263,7 +265,7 @@ class Scheduler:
             self._end(process, "it has returned")
 
     def _make_runnable(self, task: Task) -> None:
-        task.state = TaskState.RUNNABLE
+        task.state = RUNNABLE
         if task.process.is_paused:
             task.process.held.append(task)
             return
@@ -302,7 +304,7 @@ class Scheduler:
         task.blocked_on = why
         task.blocked_since_ns = self.now_ns
         task.has_timeout = timer is not None
-        task.state = TaskState.BLOCKED
+        task.state = BLOCKED
         task.was_woken = False
         self._switch_away(task)
         if timer is not None:
@@ -328,12 +330,12 @@ class Scheduler:
             task.signals.pop(0)()
 
     def _time_out(self, task: Task) -> None:
-        if task.state is TaskState.BLOCKED:
+        if task.state is BLOCKED:
             self._make_runnable(task)
 
     def wake(self, task: Task) -> None:
         """Make a blocked thread runnable; a thread that is not blocked goes on as it does."""
-        if task.state is TaskState.BLOCKED:
+        if task.state is BLOCKED:
             task.was_woken = True
             self._make_runnable(task)
 
@@ -369,7 +371,7 @@ class Scheduler:
             self.pass_turn()
             return
         preempts = bool(
-            self._runnable or self._calendar.is_due(self.now_ns)
+            self._runnable or self.calendar.is_due(self.now_ns)
         ) and self.policy.preempts(self.step)
         if preempts:
             self.schedule.preemptions.append(self.step)
@@ -472,7 +474,7 @@ class Scheduler:
                     process.close_files()
         finally:
             current.leave()
-        self._calendar.clear()
+        self.calendar.clear()
         self._runnable.clear()
 
     def _unwind(self, task: Task) -> None:
@@ -486,7 +488,7 @@ class Scheduler:
         else:
             # It swallows what ends it: collected, it would be thrown into again.
             _given_up_on.append(task)
-        task.state = TaskState.OVER
+        task.state = OVER
         self.running = None
 
 

@@ -135,7 +135,7 @@ def alarm(seconds: int, /) -> int:
     if task is None or scheduler is None:
         return _alarm(seconds)
     process, left = task.process, 0
-    if process.alarm is not None and process.alarm.call is not None:
+    if process.alarm is not None and not process.alarm.is_over:
         left = -(-(process.alarm.at_ns - scheduler.now_ns) // NS)
         process.alarm.cancel()
     if seconds:

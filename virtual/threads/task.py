@@ -22,6 +22,10 @@ class TaskState(StrEnum):
     OVER = "over"
 
 
+# The attributes of an enum are found slowly, and every switch reads some.
+RUNNABLE, BLOCKED, OVER = TaskState
+
+
 class Task:
     """One virtual thread of one process."""
 
@@ -65,7 +69,7 @@ class Task:
         self.body = body
         self.is_daemon = is_daemon
         self.greenlet: greenlet | None = None
-        self.state = TaskState.RUNNABLE
+        self.state: TaskState = RUNNABLE
         self.blocked_on = ""
         """What it waits for, in words, while it is blocked."""
         self.wanted: Mutex | None = None
@@ -98,7 +102,7 @@ class Task:
     @property
     def is_over(self) -> bool:
         """Whether it runs never again, since it has ended or its process has."""
-        return self.state is TaskState.OVER or not self.process.is_alive
+        return self.state is OVER or not self.process.is_alive
 
     @property
     def waits_for(self) -> Task | None:
@@ -106,7 +110,7 @@ class Task:
 
         A condition waits for a lock that it has taken itself: that is no other thread.
         """
-        if self.state is not TaskState.BLOCKED or self.has_timeout or self.wanted is None:
+        if self.state is not BLOCKED or self.has_timeout or self.wanted is None:
             return None
         return None if self.wanted.holder is self else self.wanted.holder
 

@@ -12,6 +12,6 @@ Read in this order:
   replay              a failing run once more
   brief               seeds that another process runs, and what it sends back
   simulated           the decorator that joins them
-  kazoo_sets          kazoo's sets, in the order of insertion
+  kazoo_names         kazoo's sets, in the order of insertion, and its polling
   source_lines        where in the user's code each request comes from
 """

@@ -18,7 +18,7 @@ from watchkeeper.virtual.threads.patches import install
 from watchkeeper.virtual.threads.scheduler import Policy
 from watchkeeper.virtual.threads.task import Task
 from watchkeeper.virtual.threads.watchdog import Watchdog
-from watchkeeper.virtual.world import kazoo_sets, source_lines
+from watchkeeper.virtual.world import kazoo_names, source_lines
 from watchkeeper.virtual.world.faults import Fault, Strike
 from watchkeeper.virtual.world.outcome import Outcome, Struck
 from watchkeeper.virtual.world.world import World, WorldSettings
@@ -55,7 +55,7 @@ def prepare() -> None:
     refuse_other_schedulers()
     install(NETWORK_PATCHES)
     asyncio.get_event_loop_policy()  # it is made once in a process, under a lock
-    kazoo_sets.put()
+    kazoo_names.put()
     source_lines.put()
 
 

@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -40,7 +40,10 @@ def _libraries() -> tuple[str, ...]:
 LIBRARIES = _libraries()
 
 
-@lru_cache(maxsize=4096)
+_of_library: dict[str, bool] = {}
+"""File -> whether it is of a library; each request looks at some ten frames."""
+
+
 def _is_library(file: str) -> bool:
     return file.startswith(("<", *LIBRARIES)) or f"{os.sep}site-packages{os.sep}" in file
 
@@ -48,9 +51,14 @@ def _is_library(file: str) -> bool:
 def user_line() -> str:
     """The line of the user's code that runs, as `test_lock.py:12: lock.acquire()`; "" if none."""
     frame: FrameType | None = sys._getframe(1)
+    known = _of_library
     while frame is not None:
-        if not _is_library(frame.f_code.co_filename):
-            return _text(frame.f_code.co_filename, frame.f_lineno)
+        file = frame.f_code.co_filename
+        of_library = known.get(file)
+        if of_library is None:
+            of_library = known[file] = _is_library(file)
+        if not of_library:
+            return _text(file, frame.f_lineno)
         frame = frame.f_back
     return ""
 
@@ -67,14 +75,14 @@ def lines_of(scheduler: Scheduler) -> Lines:
     return _sent.setdefault(scheduler, {})
 
 
+@cache
 def put() -> None:
     """Let kazoo's clients note the lines of their requests; a second time does nothing."""
     from kazoo.client import KazooClient
     from kazoo.protocol.connection import ConnectionHandler
 
-    if not hasattr(KazooClient._call, QUEUED):
-        KazooClient._call = _noting(KazooClient._call)
-        ConnectionHandler._submit = _sending(ConnectionHandler._submit)
+    KazooClient._call = _noting(KazooClient._call)
+    ConnectionHandler._submit = _sending(ConnectionHandler._submit)
 
 
 def _noting(original: Any) -> Any:
@@ -84,7 +92,6 @@ def _noting(original: Any) -> Any:
             setattr(async_object, QUEUED, user_line())
         return original(client, request, async_object)
 
-    setattr(_call, QUEUED, "")
     return _call
 
 

@@ -68,7 +68,8 @@ class Record(History):
     def _described(self, connection: Connection, request: Request) -> Mapping[str, Any]:
         detail = super()._described(connection, request)
         # Taken out: a client counts its requests from 1 again after 2,147,483,647.
-        line = self._lines.pop((connection.session, request.xid), "")
+        lines = self._lines
+        line = lines.pop((connection.session, request.xid), "") if lines else ""
         return {**detail, LINE: line} if line else detail
 
     def committed(self, entry: Entry) -> None:

@@ -1,19 +1,28 @@
-"""Sets of kazoo that keep the order of insertion.
+"""The names of kazoo's modules that virtual time replaces.
 
 kazoo keeps listeners and watchers in sets of functions. A set is ordered by hashes, and the hash
 of a function is its address, so two runs of one seed would call them in different orders. The
 modules of kazoo get a `set` that remembers.
+
+kazoo polls its sockets by a function of its own, `selector_select`, which makes a selector for
+each poll, some five for each request. The selector that it would get here looks at the sockets
+and forgets them, so in a world the function looks at them at once: same sockets, same switch
+point, same wait. Whatever is not a list of different open sockets goes the long way.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
+import selectors
 from collections.abc import Iterable, Iterator, MutableSet
-from types import ModuleType
+from functools import cache, wraps
 from typing import Any
 
-MODULES = ("kazoo.client", "kazoo.recipe.cache", "kazoo.recipe.lock", "kazoo.recipe.queue")
+from watchkeeper.virtual.network.polling import select_sockets
+
+POLLING = ("kazoo.handlers.utils", "kazoo.handlers.threading")
+"""The modules that have `selector_select`."""
+WITH_SETS = ("kazoo.client", "kazoo.recipe.cache", "kazoo.recipe.lock", "kazoo.recipe.queue")
 
 
 class OrderedSet(MutableSet[Any]):
@@ -68,14 +77,31 @@ class OrderedSet(MutableSet[Any]):
         return OrderedSet(element for element in self if element not in gone)
 
 
+@cache
 def put() -> None:
-    """Give every module of kazoo that is loaded ordered sets; a second time does nothing."""
-    for name in MODULES:
-        module = importlib.import_module(name)
-        _give(module)
+    """Replace the names; a second time does nothing."""
+    for name in WITH_SETS:
+        space = vars(importlib.import_module(name))
+        space.setdefault("set", OrderedSet)
+        space.setdefault("frozenset", OrderedSet)
+    for name in POLLING:
+        module: Any = importlib.import_module(name)
+        module.selector_select = _polling(module.selector_select)
 
 
-def _give(module: ModuleType) -> None:
-    space: dict[str, Any] = vars(sys.modules[module.__name__])
-    space.setdefault("set", OrderedSet)
-    space.setdefault("frozenset", OrderedSet)
+def _polling(original: Any) -> Any:
+    @wraps(original)
+    def selector_select(
+        rlist: Any,
+        wlist: Any,
+        xlist: Any,
+        timeout: float | None = None,
+        selectors_module: Any = selectors,
+    ) -> Any:
+        if selectors_module is selectors:
+            found = select_sockets(rlist, wlist, timeout)
+            if found is not None:
+                return found
+        return original(rlist, wlist, xlist, timeout, selectors_module)
+
+    return selector_select
