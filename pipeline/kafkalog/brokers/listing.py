@@ -73,7 +73,7 @@ def logs_at(
 def _logs_07(brokers: Brokers, topics: list[str], broker: int | None) -> Iterator[BrokerLog]:
     if not topics:
         raise PipelineProblem(
-            f"{brokers} speak the protocol of Kafka 0.7, which has no request for the names of "
+            f"the protocol of Kafka 0.7, spoken at {brokers}, has no request for the names of "
             "topics; name the topics"
         )
     numbered = list(_with_ids(brokers, broker))
@@ -107,7 +107,7 @@ def _with_ids(brokers: Brokers, broker: int | None) -> Iterator[tuple[int, Addre
     ids = [address.broker for address in brokers.addresses]
     if None in ids or len(set(ids)) < len(ids):
         raise PipelineProblem(
-            f"{brokers} speak the protocol of Kafka 0.7, in which every broker has messages of "
+            f"in Kafka 0.7, whose protocol is spoken at {brokers}, every broker has messages of "
             "its own; give each its id: ID:HOST:PORT,..."
         )
     yield from ((address.broker or 0, address) for address in brokers.addresses)
@@ -213,12 +213,12 @@ def _logs_08(brokers: Brokers, wanted: frozenset[str]) -> Iterator[BrokerLog]:
     if missing := wanted - there:
         names = sorted(there)
         raise PipelineProblem(
-            f"{brokers} have no topic {', '.join(sorted(missing))}; they have "
+            f"there is no topic {', '.join(sorted(missing))} at {brokers}; the topics there are "
             f"{', '.join(names[:10]) or 'none'}{' and others' if len(names) > 10 else ''}"
         )
     topics = sorted(wanted or there - {OFFSETS_TOPIC})
     if not topics:
-        raise PipelineProblem(f"{brokers} have no topic")
+        raise PipelineProblem(f"there is no topic at {brokers}; there is nothing to read")
     led = sorted(leaders(found, topics))
     for (address, broker), some in groupby(led, key=lambda one: (one.address, one.broker)):
         yield from _led_by(brokers, address, broker, list(some))
