@@ -42,6 +42,7 @@ GOLDEN = HOME / "tests" / "golden"
 ON_SPARK = frozenset(
     {
         "tests/pipeline/activity/test_jobs.py",
+        "tests/pipeline/kafkalog/test_brokers_on_spark.py",
         "tests/pipeline/kafkalog/test_on_spark.py",
         "tests/pipeline/sweeps/test_on_spark.py",
         "tests/pipeline/test_analysis.py",
@@ -53,6 +54,8 @@ WHOLE = frozenset(
     {
         "tests/checker/test_battery.py",
         "tests/checker/test_lasso.py",
+        "tests/pipeline/kafkalog/test_brokers.py",
+        "tests/pipeline/loading/test_brokers.py",
         "tests/pipeline/sweeps/test_sweep.py",
         "tests/project/test_layout.py",
         "tests/project/test_packaging.py",

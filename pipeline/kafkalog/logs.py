@@ -41,7 +41,8 @@ def cut(
     if isinstance(log, LogFolder):
         return splits.cut(log, low, high, split_bytes=split_bytes, are_boundaries=are_boundaries)
     low = log.start if low is None else max(low, log.start)
-    high = log.end if high is None else high
+    if high is None or (high > log.end and not are_boundaries):
+        high = log.end
     if log.format == "0.7":
         return broker_log.cut_at_segments(
             log, low, high, split_bytes=split_bytes, are_boundaries=are_boundaries

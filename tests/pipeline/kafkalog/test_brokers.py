@@ -159,6 +159,8 @@ def test_a_range_begins_and_ends_where_it_is_told(form: str, served: dict[str, s
                 assert rows_in(known) == [row for row in rows if low <= row.offset < high]
                 wide = rows_in(cut(log, low + 1, high).splits)
                 assert {row for row in rows if low < row.offset < high} <= {*wide}
+        assert rows_in(cut(log, rows[-1].offset, 1 << 40).splits)[-1] == rows[-1]
+        assert rows_in(cut(log, log.end, 1 << 40).splits) == []
 
 
 @forms
