@@ -78,6 +78,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Place, limit: ReadLimit) -> Place:  # noqa: N802
         """Where the next batch ends."""
         logs = self.options.logs()
+        self._check_names(start, logs)
         place = {log.name: self._begin(log, start) for log in logs}
         if isinstance(limit, ReadMaxRows):
             reached = within(logs, place, limit.max_rows, messages_of)
@@ -90,6 +91,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = rest_of(log, place[log.name], None, SPLIT_BYTES).end
                 reached.setdefault(log.name, end)
         return start | self._up_to_target(place, reached)
+
+    def _check_names(self, start: Place, logs: list[Log]) -> None:
+        """In 0.8 a log in a folder is named after its broker, and one at brokers is not."""
+        for log in logs:
+            plain = f"{log.topic}-{log.partition}"
+            others = {plain, f"{log.broker}/{plain}"} - {log.name}
+            if log.name not in start and (found := others & start.keys()):
+                raise PipelineProblem(
+                    f"the checkpoint has {min(found)}, and at {self.options.where} that log is "
+                    f"{log.name}: it was begun with logs elsewhere; begin with an empty checkpoint"
+                )
 
     def _begin(self, log: Log, start: Place) -> int:
         """The offset from which a log is read; a new log, from its start."""

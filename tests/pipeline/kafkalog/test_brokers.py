@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from msgspec.structs import replace
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tests.support.live.broker_process import HOST, brokers
 from tests.support.live.log_brokers import ended_well, served_logs, serving, started
@@ -31,6 +32,7 @@ from watchkeeper.pipeline.kafkalog.options import options_of
 from watchkeeper.pipeline.kafkalog.read_limits import Cost, bytes_of, messages_of, within
 from watchkeeper.pipeline.kafkalog.scan.folders import logs_in
 from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS, Asked, Counts, OnCorrupt
+from watchkeeper.pipeline.kafkalog.stream import LogStreamReader
 from watchkeeper.real.ports import free_ports
 from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 
@@ -189,6 +191,20 @@ def test_where_a_stream_may_begin(served: dict[str, str]) -> None:
         check_boundary(log, offset + 1)
     with pytest.raises(PipelineProblem, match=f"offsets from 0 to {log.end}, and not 9999"):
         check_boundary(log, 9999)
+
+
+def test_a_checkpoint_of_files_does_not_fit_brokers_of_08(served: dict[str, str]) -> None:
+    """It would be read from its beginning once more."""
+    options = options_of({"brokers": served["0.8"], "topics": "clicks"})
+    stream = LogStreamReader(options, ("payload",))
+    assert stream.latestOffset({"clicks-0": 3}, ReadAllAvailable()) == {
+        "clicks-0": 30,
+        "clicks-1": 21,
+    }
+    with pytest.raises(
+        PipelineProblem, match="has 1/clicks-0, and at 127.* that log is clicks-0"
+    ):
+        stream.latestOffset({"1/clicks-0": 3}, ReadAllAvailable())
 
 
 # --- which logs ------------------------------------------------------------------------
