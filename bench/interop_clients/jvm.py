@@ -78,27 +78,27 @@ class Jvm:
         return "4 partitions on this broker"
 
     def _to_created(self) -> str:
-        self._produce("made", "none", _lines("made", COUNT), "--sync")
+        self.produce("made", "none", lines_of("made", COUNT), "--sync")
         found = self._consume("made", COUNT)
-        expect(found, sorted(_lines("made", COUNT)), "lines")
+        expect(found, sorted(lines_of("made", COUNT)), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _old(self, codec: str) -> str:
-        lines = _lines(f"old-{codec}", COUNT)
-        self._produce(f"old-{codec}", codec, lines, "--sync")
+        lines = lines_of(f"old-{codec}", COUNT)
+        self.produce(f"old-{codec}", codec, lines, "--sync")
         expect(self._consume(f"old-{codec}", COUNT), sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _new(self, codec: str, acks: int) -> str:
-        topic, lines = f"new-{codec}.{acks}", _lines(f"new-{codec}", COUNT)
+        topic, lines = f"new-{codec}.{acks}", lines_of(f"new-{codec}", COUNT)
         more = ("--new-producer", "--request-required-acks", str(acks))
-        self._produce(topic, codec, lines, *more)
+        self.produce(topic, codec, lines, *more)
         expect(self._consume(topic, COUNT), sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _keys(self) -> str:
         lines = [f"k{number % 7}\tv{number}" for number in range(COUNT)]
-        self._produce("keyed", "gzip", lines, "--property", "parse.key=true")
+        self.produce("keyed", "gzip", lines, "--property", "parse.key=true")
         found = self._consume("keyed", COUNT, "--property", "print.key=true")
         expect(found, sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
@@ -222,8 +222,8 @@ class Jvm:
 
     def _reads_on(self, topic: str, config: tuple[str, str]) -> None:
         """Produce five messages; the next member of a group reads them and no others."""
-        lines = _lines("more", 5)
-        self._produce(topic, "none", lines, "--sync")
+        lines = lines_of("more", 5)
+        self.produce(topic, "none", lines, "--sync")
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic, *config)
         said = self.run("kafka.tools.ConsoleConsumer", *options, "--max-messages", "5")
         found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
@@ -285,9 +285,9 @@ class Jvm:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as it:
             try:
-                self._await_port(port)
+                await_port(port)
                 found = self._consume("old-none", COUNT + 5)
-                expected = [*_lines("old-none", COUNT), *_lines("more", 5)]
+                expected = [*lines_of("old-none", COUNT), *lines_of("more", 5)]
                 expect(found, sorted(expected), "lines")
                 self._reads_on("old-gzip", self._kept())
             finally:
@@ -305,17 +305,10 @@ class Jvm:
         expect(self.place.end(), 0, "exit code")
         return "a group goes on from the offsets that Kafka's broker wrote"
 
-    def _await_port(self, port: int) -> None:
-        deadline_s = monotonic() + WITHIN_S
-        while monotonic() < deadline_s:
-            with suppress(OSError), socket.create_connection((HOST, port), 1.0):
-                return
-            sleep(0.2)
-        raise AssertionError(f"Kafka's broker does not listen within {WITHIN_S:g} s")
-
     # --- programs ----------------------------------------------------------------------
 
-    def _produce(self, topic: str, codec: str, lines: list[str], *more: str) -> None:
+    def produce(self, topic: str, codec: str, lines: list[str], *more: str) -> None:
+        """Send lines with the console producer."""
         options = ("--broker-list", self.place.address, "--topic", topic)
         said = self.run(
             "kafka.tools.ConsoleProducer",
@@ -343,5 +336,16 @@ class Jvm:
         )
 
 
-def _lines(word: str, count: int) -> list[str]:
+def lines_of(word: str, count: int) -> list[str]:
+    """Lines to send."""
     return [f"{word}-{number}" for number in range(count)]
+
+
+def await_port(port: int) -> None:
+    """Wait until Kafka's broker listens at a port of this machine."""
+    deadline_s = monotonic() + WITHIN_S
+    while monotonic() < deadline_s:
+        with suppress(OSError), socket.create_connection((HOST, port), 1.0):
+            return
+        sleep(0.2)
+    raise AssertionError(f"Kafka's broker does not listen within {WITHIN_S:g} s")

@@ -100,7 +100,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if log.name not in start and (found := others & start.keys()):
                 raise PipelineProblem(
                     f"the checkpoint has {min(found)}, and at {self.options.where} that log is "
-                    f"{log.name}: it was begun with logs elsewhere; begin with an empty checkpoint"
+                    f"{log.name}: it was begun elsewhere; begin with an empty checkpoint"
                 )
 
     def _begin(self, log: Log, start: Place) -> int:

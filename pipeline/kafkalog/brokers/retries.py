@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from time import monotonic, sleep
 from typing import TypeVar
 
@@ -25,10 +26,10 @@ RETRIED = (Failed, OSError, LogError)
 def retried(attempt: Callable[[], Made], within_ms: int, what: str) -> Made:
     """Call a function until it returns; PipelineProblem, which begins with `what`, after a while.
 
-    The first attempt is always made.
+    The first attempt is always made, and the second at once: a leader may have moved long ago.
     """
     deadline_s = monotonic() + within_ms / 1000
-    while True:
+    for attempts in count(1):
         try:
             return attempt()
         except RETRIED as error:
@@ -37,7 +38,9 @@ def retried(attempt: Callable[[], Made], within_ms: int, what: str) -> Made:
                     f"{what}: {reason_of(error)}, after {within_ms / 1000:g} s of retries "
                     "(retryMs); see to the broker, and try again"
                 ) from None
-        sleep(PAUSE_S)
+        if attempts > 1:
+            sleep(PAUSE_S)
+    raise AssertionError("attempts do not end")
 
 
 def reason_of(error: Exception) -> str:

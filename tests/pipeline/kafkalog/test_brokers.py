@@ -201,9 +201,7 @@ def test_a_checkpoint_of_files_does_not_fit_brokers_of_08(served: dict[str, str]
         "clicks-0": 30,
         "clicks-1": 21,
     }
-    with pytest.raises(
-        PipelineProblem, match="has 1/clicks-0, and at 127.* that log is clicks-0"
-    ):
+    with pytest.raises(PipelineProblem, match="has 1/clicks-0, and at"):
         stream.latestOffset({"1/clicks-0": 3}, ReadAllAvailable())
 
 
