@@ -62,6 +62,7 @@ WHOLE = frozenset(
         "tests/project/test_words.py",
         "tests/real/broker/test_live_broker.py",
         "tests/real/embed/test_clients.py",
+        "tests/real/embed/test_clients_08.py",
         "tests/real/world/test_changes.py",
         "tests/real/world/test_mirrors.py",
         "tests/reports/test_counterexample.py",

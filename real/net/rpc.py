@@ -1,6 +1,7 @@
 """Requests to brokers over TCP, with one connection for each task and broker.
 
-Requests of 0.7 and those between brokers of 0.8 have encodings of their own.
+Requests of 0.7, those of clients of 0.8, and those between brokers in runs of 0.8 have encodings
+of their own.
 
 A connection belongs to the calling task and is read only while that task waits for a
 response. This reproduces what 0.7 does: a produce request has no response, so the first
@@ -37,6 +38,8 @@ from watchkeeper.model.log.format.requests import (
 )
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.requests import BrokerRequest
+from watchkeeper.model.wire_08 import table
+from watchkeeper.model.wire_08.client_request import ClientRequest
 from watchkeeper.real.net.frames import Frames
 
 CONNECT_WITHIN_MS = 5_000
@@ -56,6 +59,8 @@ class _Connection:
         """Send a request, and wait for its response if its kind has one."""
         if isinstance(request, BrokerRequest):
             return await self._exchange_08(request)
+        if isinstance(request, ClientRequest):
+            return await self._exchange_of_client(request)
         return await self._exchange_07(request)
 
     async def _exchange_08(self, request: BrokerRequest) -> Any:
@@ -64,6 +69,15 @@ class _Connection:
         await asyncio.get_running_loop().sock_sendall(self.connection, sent)
         frame = await self._frame(LARGEST_FRAME_BYTES)
         return wire.decode_response(request, frame, self._sent)
+
+    async def _exchange_of_client(self, request: ClientRequest) -> Response | None:
+        self._sent += 1
+        sent = table.encode_request(request.request, self._sent, request.client_id)
+        await asyncio.get_running_loop().sock_sendall(self.connection, sent)
+        if not request.has_response:
+            return None
+        frame = await self._frame(LARGEST_FRAME_BYTES)
+        return table.decode_response(request.request, frame, self._sent)
 
     async def _exchange_07(self, request: Request) -> Response | None:
         loop = asyncio.get_running_loop()
