@@ -79,27 +79,27 @@ class Jvm:
 
     def _to_created(self) -> str:
         self.produce("made", "none", lines_of("made", COUNT), "--sync")
-        found = self._consume("made", COUNT)
+        found = self.consume("made", COUNT)
         expect(found, sorted(lines_of("made", COUNT)), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _old(self, codec: str) -> str:
         lines = lines_of(f"old-{codec}", COUNT)
         self.produce(f"old-{codec}", codec, lines, "--sync")
-        expect(self._consume(f"old-{codec}", COUNT), sorted(lines), "lines")
+        expect(self.consume(f"old-{codec}", COUNT), sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _new(self, codec: str, acks: int) -> str:
         topic, lines = f"new-{codec}.{acks}", lines_of(f"new-{codec}", COUNT)
         more = ("--new-producer", "--request-required-acks", str(acks))
         self.produce(topic, codec, lines, *more)
-        expect(self._consume(topic, COUNT), sorted(lines), "lines")
+        expect(self.consume(topic, COUNT), sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _keys(self) -> str:
         lines = [f"k{number % 7}\tv{number}" for number in range(COUNT)]
         self.produce("keyed", "gzip", lines, "--property", "parse.key=true")
-        found = self._consume("keyed", COUNT, "--property", "print.key=true")
+        found = self.consume("keyed", COUNT, "--property", "print.key=true")
         expect(found, sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
@@ -129,7 +129,7 @@ class Jvm:
     def _group(self) -> str:
         """A group commits to ZooKeeper; its next member begins there."""
         config = self._config("checked")
-        expect(len(self._consume("old-none", COUNT, *config)), COUNT, "lines")
+        expect(len(self.consume("old-none", COUNT, *config)), COUNT, "lines")
         expect(self._exported("checked"), COUNT, "exported offsets, added up")
         self._reads_on("old-none", config)
         return f"{COUNT} in ZooKeeper; the next member reads the 5 newer messages"
@@ -139,7 +139,7 @@ class Jvm:
     def _kept_group(self) -> str:
         """A group commits to its coordinator; its next member begins there."""
         config = self._kept()
-        expect(len(self._consume("old-gzip", COUNT, *config)), COUNT, "lines")
+        expect(len(self.consume("old-gzip", COUNT, *config)), COUNT, "lines")
         expect(self._has_offsets_in_zookeeper(GROUP), False, "offsets in ZooKeeper")
         self._reads_on("old-gzip", config)
         return "none in ZooKeeper; the next member reads the 5 newer messages"
@@ -147,7 +147,7 @@ class Jvm:
     def _moved_group(self) -> str:
         """A group with offsets in ZooKeeper goes on with dual commit, and then without."""
         before = self._config("moved", "offsets.storage=zookeeper")
-        expect(len(self._consume("old-snappy", COUNT, *before)), COUNT, "lines")
+        expect(len(self.consume("old-snappy", COUNT, *before)), COUNT, "lines")
         dual = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=true")
         self._reads_on("old-snappy", dual)
         expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up")
@@ -160,7 +160,7 @@ class Jvm:
         """A group goes back to ZooKeeper: with dual commit, no offset is written there."""
         topic, group = "old-lz4", "back"
         kept = self._config(group, "offsets.storage=kafka", "dual.commit.enabled=false")
-        expect(len(self._consume(topic, COUNT, *kept)), COUNT, "lines")
+        expect(len(self.consume(topic, COUNT, *kept)), COUNT, "lines")
         dual = ("offsets.storage=kafka", "dual.commit.enabled=true", "consumer.timeout.ms=4000")
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
         self.run("kafka.tools.ConsoleConsumer", *options, *self._config(group, *dual))
@@ -286,7 +286,7 @@ class Jvm:
         ) as it:
             try:
                 await_port(port)
-                found = self._consume("old-none", COUNT + 5)
+                found = self.consume("old-none", COUNT + 5)
                 expected = [*lines_of("old-none", COUNT), *lines_of("more", 5)]
                 expect(found, sorted(expected), "lines")
                 self._reads_on("old-gzip", self._kept())
@@ -317,7 +317,8 @@ class Jvm:
         )
         expect([line for line in said.splitlines() if "ERROR" in line], [], "errors")
 
-    def _consume(self, topic: str, count: int, *more: str) -> list[str]:
+    def consume(self, topic: str, count: int, *more: str) -> list[str]:
+        """Read lines with the console consumer, and sort them."""
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
         limits = ("--from-beginning", "--max-messages", str(count))
         said = self.run("kafka.tools.ConsoleConsumer", *options, *limits, *more)

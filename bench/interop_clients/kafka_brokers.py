@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -17,6 +18,9 @@ from bench.interop_clients.broker import COMMAND, HOME, HOST, Place
 from bench.interop_clients.jvm import CODECS, COUNT, Jvm, await_port, lines_of
 from bench.interop_clients.kafka_jars import java_command
 from bench.interop_clients.outcome import Action, expect
+from kazoo.client import KazooClient
+
+from watchkeeper import Producer, SimpleConsumer
 
 CLIENT = "watchkeeper on Kafka"
 IDS = (9, 10)
@@ -30,6 +34,7 @@ zookeeper.connect={zookeeper}
 num.partitions=2
 log.segment.bytes=8000
 controlled.shutdown.enable=false
+unclean.leader.election.enable=false
 """
 
 
@@ -50,7 +55,15 @@ class KafkaBrokers:
         yield Action(CLIENT, "load --brokers: each message, once", self._loaded)
         yield Action(CLIENT, "load --brokers again: what is new", self._loaded_more)
         yield Action(CLIENT, "kafkalog brokers=, in batch and as a stream", self._in_spark)
+        for codec in CODECS:
+            for acks in (0, 1, -1):
+                name = f"Producer of 0.8, {codec}, acks {acks}; console consumer"
+                yield Action(CLIENT, name, partial(self._produced, codec, acks))
+        yield Action(CLIENT, "SimpleConsumer of 0.8: leaders, keys, offsets", self._simple)
         yield Action(CLIENT, "load --brokers while the leader is killed", self._leader_killed)
+        yield Action(
+            CLIENT, "Producer of 0.8, acks -1, while the leader is killed", self._all_acknowledged
+        )
 
     @contextmanager
     def ending(self) -> Iterator[None]:
@@ -110,7 +123,8 @@ class KafkaBrokers:
         """Half of the partitions have to move; the load finds their new leaders."""
         out = self._folder / "killed"
         where = ",".join(f"{HOST}:{port}" for port in self._ports.values())
-        how = ("--split-bytes", "200", "--retry-ms", "90000", "--runner", "process")
+        topics = ",".join(f"of-{codec}" for codec in CODECS)
+        how = ("--split-bytes", "1000", "--retry-ms", "90000", "--topics", topics)
         with subprocess.Popen(
             [*COMMAND, "load", "--brokers", where, str(out), *how],
             stdout=subprocess.PIPE,
@@ -129,7 +143,97 @@ class KafkaBrokers:
         expect(self._payloads(out), self._payloads(), "payloads")
         return f"{len(self._payloads(out))} messages, each once"
 
+    def _produced(self, codec: str, acks: int) -> str:
+        """At once, by key, and through the queue; Kafka's consumer reads it."""
+        topic, lines = f"sent-{codec}.{acks}", lines_of(codec, COUNT)
+        config = self._config(codec, acks)
+        with Producer(config, protocol="0.8") as producer:
+            producer.send(topic, *(line.encode() for line in lines[:100]))
+            for line in lines[100:200]:
+                producer.send(topic, line.encode(), key=line)
+        with Producer(config | {"producer.type": "async"}, protocol="0.8") as producer:
+            for line in lines[200:]:
+                producer.send(topic, line.encode(), key=line.encode())
+        found = self._jvm(IDS[0]).consume(topic, COUNT)
+        expect(found, sorted(lines), "lines")
+        return f"{COUNT} of {COUNT}"
+
+    def _simple(self) -> str:
+        """Keys are where Kafka's hash puts them, with the partitions' leaders."""
+        topic, count = "sent-gzip.1", 0
+        for partition, address in self._leaders(topic).items():
+            with SimpleConsumer(address, protocol="0.8") as consumer:
+                end = consumer.latest(topic, partition)
+                messages = consumer.fetch(topic, partition, 0, 1 << 20)
+                expect([each.offset for each in messages], [*range(end)], "offsets")
+                keys = [each.key for each in messages if each.key is not None]
+                expect(keys == [each.payload for each in messages if each.key], True, "keys")
+                count += end
+        expect(count, COUNT, "messages")
+        return f"{count} messages at their offsets"
+
+    def _all_acknowledged(self) -> str:
+        """What `send` has returned for is there, once or more; one that raised may be."""
+        self._await_registered(IDS[0], is_there=False)
+        self._start(IDS[0])
+        self._await_registered(IDS[0], is_there=True)
+        topic, acknowledged = "kept", []
+        jvm = self._jvm(IDS[0])
+        options = ("--zookeeper", self._zookeeper, "--topic", topic)
+        created = ("--create", "--partitions", "2", "--replication-factor", "2")
+        jvm.run("kafka.admin.TopicCommand", *options, *created)
+        config = self._config("none", -1) | {"message.send.max.retries": 600}
+        with Producer(config, protocol="0.8") as producer:
+            for number in range(2 * COUNT):
+                if number == COUNT:
+                    self._processes[IDS[1]].kill()
+                message = b"kept %d" % number
+                producer.send(topic, message, key=str(number))
+                acknowledged.append(message)
+        found: set[object] = set()
+        for partition, address in self._leaders(topic).items():
+            with SimpleConsumer(address, protocol="0.8") as consumer:
+                messages = consumer.fetch(topic, partition, 0, 1 << 20)
+                found |= {each.payload for each in messages}
+        expect(len({*acknowledged} - found), 0, "acknowledged messages that are lost")
+        return f"{len(acknowledged)} acknowledged, none lost"
+
     # --- what they share ---------------------------------------------------------------
+
+    def _config(self, codec: str, acks: int) -> dict[str, object]:
+        where = ",".join(f"{HOST}:{port}" for port in self._ports.values())
+        found = {"metadata.broker.list": where, "compression.codec": codec}
+        return found | {"request.required.acks": acks, "message.send.max.retries": 60}
+
+    def _await_registered(self, broker: int, *, is_there: bool) -> None:
+        """Wait until a broker is in the registry, or the session of a killed one has expired."""
+        client = KazooClient(self._zookeeper)
+        client.start(WITHIN_S)
+        try:
+            deadline_s = monotonic() + WITHIN_S
+            while (client.exists(f"/brokers/ids/{broker}") is not None) != is_there:
+                if monotonic() > deadline_s:
+                    raise AssertionError(f"broker {broker} is not in the registry as expected")
+                sleep(0.2)
+        finally:
+            client.stop()
+            client.close()
+
+    def _leaders(self, topic: str) -> dict[int, str]:
+        """The leaders of a topic, when each partition has one that is alive."""
+        deadline_s = monotonic() + WITHIN_S
+        while monotonic() < deadline_s:
+            for broker, port in self._ports.items():
+                if self._processes[broker].poll() is not None:
+                    continue
+                with SimpleConsumer(f"{HOST}:{port}", protocol="0.8") as consumer:
+                    found = consumer.leaders(topic)
+                if all(found.values()):
+                    return found
+            sleep(0.2)
+        raise AssertionError(f"{topic} has no leaders")
+
+    # --- programs ---------------------------------------------------------------
 
     def _start(self, broker: int) -> None:
         with socket.create_server((HOST, 0)) as free:

@@ -73,7 +73,7 @@ PRODUCER_SETTINGS_08 = (
         "some brokers of the cluster; they name the others",
         read=_addresses,
     ),
-    Setting("client.id", "client_id", "watchkeeper", "the name in the broker's log", read=text),
+    Setting("client.id", "client_id", "", "the name in the broker's log", read=text),
     Setting(
         "request.required.acks",
         "acks",
