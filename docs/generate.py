@@ -172,7 +172,13 @@ def answers_table(versions: Mapping[str, Any], kind: type[Any]) -> str:
 def properties_page() -> str:
     """The properties."""
     rows = (
-        [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
+        [
+            f"**{claim.name}**",
+            claim.kind,
+            claim.says,
+            claim.exercise or "any run",
+            "left out" if claim.is_optional else "*unknown*",
+        ]
         for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *OF_CONTROL_PLANES)
     )
     return page(
@@ -183,12 +189,10 @@ def properties_page() -> str:
         "it unless the storage that it writes to checks a fence. *ISRs are known* is "
         "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs.",
         "A run that never exercises a property could not have violated it: the property is "
-        "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
-        + " and ".join(
-            f"*{claim.name}*" for claim in (*PROPERTIES, *OF_CONTROL_PLANES) if claim.is_optional
-        )
-        + " a run is judged by the others.",
-        table(["property", "kind", "meaning", "exercised by"], rows),
+        "then *unknown*, in simulated and live runs, in searches and in the analysis. The last "
+        "column has what that makes of the verdict of the run: it is *unknown* too, or the "
+        "property is left out and the others decide.",
+        table(["property", "kind", "meaning", "exercised by", "not exercised"], rows),
         "*At rest* means: no rebalance runs, no notification is in transit or unread, no timer "
         "for another attempt runs, no process is paused, every process is connected, its "
         "session is alive, no session of an ended process is left, no fault is in force, "
@@ -470,6 +474,9 @@ def main(arguments: list[str]) -> int:
     """Write or check all pages, or the named ones."""
     stale = []
     wanted = [argument for argument in arguments if argument != "--check"] or list(PAGES)
+    if unknown := sorted(set(wanted) - set(PAGES)):
+        print(f"no page is named {', '.join(unknown)}; the pages are {', '.join(PAGES)}")
+        return 2
     for name in wanted:
         make = PAGES[name]
         path = HOME / name

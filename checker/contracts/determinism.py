@@ -14,7 +14,7 @@ import gc
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType
@@ -44,6 +44,17 @@ WATCHED = {
     ("_uuid", "generate_time_safe"): "uuid.uuid1",
 }
 """Module or class, and name -> what a program has called, by the name it knows."""
+FILES_AND_SOCKETS = {
+    ("_io", "open"): "open",
+    ("io", "open"): "open",
+    ("posix", "open"): "os.open",
+    ("nt", "open"): "os.open",
+    ("socket", "connect"): "socket.connect",
+    ("socket", "connect_ex"): "socket.connect",
+    ("socket", "bind"): "socket.bind",
+    ("_socket", "getaddrinfo"): "socket.getaddrinfo",
+}
+"""The same, of what may have another content, or another answer, in the next run."""
 DIFFERS = {("builtins", "id"): "id", ("builtins", "hash"): "hash"}
 """The same, of what gives another number in each process; libraries may well call it."""
 
@@ -95,14 +106,31 @@ def refusal(name: str, what: str, frame: FrameType) -> Forbidden:
     instead = "protocol code uses effects instead: now_ms(), sleep(), fresh_id()"
     if what in DIFFERS.values():
         instead = "its answer differs from one process to the next"
+    elif what in FILES_AND_SOCKETS.values():
+        instead = "the next run may find something else there; read it before the run"
     return Forbidden(
         f"{name} calls {what}() at {own.f_code.co_filename}:{own.f_lineno}; {instead}"
     )
 
 
+Watched = Mapping[tuple[str, str], str]
+
+
+def _refuses_all(frame: FrameType) -> bool:
+    return True
+
+
 @contextmanager
-def watched(name: str) -> Iterator[None]:
-    """While a turn runs, every call out of Python is looked at."""
+def watched(
+    name: str,
+    words: Watched = WATCHED,
+    refuses: Callable[[FrameType], bool] = _refuses_all,
+) -> Iterator[None]:
+    """While a turn runs, every call out of Python is looked at.
+
+    `words` are the functions that it may not call; `refuses` says whether that goes for calls
+    from a frame.
+    """
     refused: list[Forbidden] = []
 
     def look(frame: FrameType, event: str, called: Any) -> None:
@@ -110,12 +138,12 @@ def watched(name: str) -> Iterator[None]:
             return
         owner = str(getattr(called, "__module__", None) or getattr(called, "__qualname__", ""))
         word = (owner.partition(".")[0], called.__name__)
-        what = WATCHED.get(word)
+        what = words.get(word)
         if what is None and word in DIFFERS:
             code = frame.f_code
             if code.co_name != "__hash__" and not is_library(code.co_filename):
                 what = DIFFERS[word]
-        if what is not None:
+        if what is not None and refuses(frame):
             refused.append(refusal(name, what, frame))
             raise refused[0]
 

@@ -33,6 +33,10 @@ class FindingKind(StrEnum):
     ELECTION = "election"
     STUCK_DELETION = "stuck deletion"
     LEADER_IMBALANCE = "leader imbalance"
+    STOPPED = "stopped"
+    STALLED = "stalled"
+    FALLING_BEHIND = "falling behind"
+    SET_BACK = "set back"
 
 
 KINDS = {
@@ -74,6 +78,10 @@ KINDS = {
     FindingKind.LEADER_IMBALANCE: (
         "a broker does not lead more than 10 % of the partitions that it should lead"
     ),
+    FindingKind.STOPPED: "messages wait, and no offset of the partition is written any more",
+    FindingKind.STALLED: "messages wait, and the same offset of the partition is written again",
+    FindingKind.FALLING_BEHIND: "a group commits, and more messages wait at each audit",
+    FindingKind.SET_BACK: "a committed offset has become lower",
 }
 """Kind of finding -> its meaning."""
 
@@ -119,6 +127,10 @@ SEVERITIES = {
     FindingKind.ELECTION: Severity.NOTICE,
     FindingKind.STUCK_DELETION: Severity.WARNING,
     FindingKind.LEADER_IMBALANCE: Severity.NOTICE,
+    FindingKind.STOPPED: Severity.CRITICAL,
+    FindingKind.STALLED: Severity.CRITICAL,
+    FindingKind.FALLING_BEHIND: Severity.WARNING,
+    FindingKind.SET_BACK: Severity.WARNING,
 }
 """Kind of finding -> how much it matters."""
 

@@ -64,11 +64,12 @@ def page(
     scripts: Sequence[str],
     data: Any,
     styles: Sequence[str] = (),
+    policy: str = POLICY,
 ) -> bytes:
     """Render a page: a heading, a banner if something is left out, and the picture.
 
     `scripts` and `styles` are the page's own files, by their paths in `watchkeeper.reports`; the
-    scripts draw `data`.
+    scripts draw `data`. A page that a command serves may have another security policy.
     """
     body = BODY.format(
         run=RUN,
@@ -80,7 +81,7 @@ def page(
     )
     style = "\n".join(_resource(name) for name in ("figure/page.css", *styles))
     whole_title = f"{title}, {subtitle}: {what}"
-    return document(title=whole_title, policy=POLICY, style=style, body=body).encode()
+    return document(title=whole_title, policy=policy, style=style, body=body).encode()
 
 
 def with_run(text: str, markup: str) -> str:

@@ -33,7 +33,9 @@ def write_ownership_html(trace: Trace, folder: Path) -> str:
         "ownership",
         lines=[shown.summary],
         banner=shown.banner,
-        scripts=("ownership/ownership-draw.js", "ownership/ownership.js"),
+        scripts=tuple(
+            f"ownership/{name}.js" for name in ("ownership-draw", "ownership", "ownership-play")
+        ),
         data=board_data(shown),
     )
     return write(folder / NAME, content)

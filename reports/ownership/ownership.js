@@ -65,11 +65,15 @@ addEventListener("resize", drawAll);
 
 // --- zooming -------------------------------------------------------------------------------------
 
+// What else is drawn anew when the view has changed.
+const afterLook = [];
+
 function look(from, to) {
   const length = Math.min(Math.max(to - from, SHORTEST_VIEW), Math.max(data.end, 1));
   view.from = Math.min(Math.max(from, 0), Math.max(data.end, 1) - length);
   view.to = view.from + length;
   drawAll();
+  for (const follow of afterLook) follow();
 }
 
 function zoom(factor, at = (view.from + view.to) / 2) {

@@ -35,23 +35,20 @@ ON_PAPER = {"facecolor": palette.PAPER, "edgecolor": "none", "pad": 1.5}
 
 def write_ownership_png(trace: Trace, folder: Path) -> str:
     """Draw the ownership of partitions; return the name of the file."""
-    shown = shortened_board(
+    with styled():
+        return write(folder / NAME, draw(drawn_board(trace)).png())
+
+
+def drawn_board(trace: Trace) -> Board:
+    """Return as much of the ownership as a picture has room for."""
+    return shortened_board(
         board(trace), most_rows=MOST_ROWS, most_marks=MOST_MARKS, most_strips=MOST_STRIPS
     )
-    with styled():
-        return write(folder / NAME, draw(shown).png())
 
 
 def draw(shown: Board) -> Sheet:
     """Draw a board on a sheet."""
-    lines = [line for text in (shown.summary, shown.banner) for line in in_lines(text)]
-    layout = lay_out(
-        shown,
-        heading_lines=len(lines),
-        width_of=lambda text: text_width(text, LABEL_SIZE, "bold"),
-        words=lambda panels: legend.words(shown, panels),
-        word_width=legend.word_width,
-    )
+    lines, layout = heading_of(shown), layout_of(shown)
     sheet = Sheet(layout.height)
     sheet.heading(shown.header, lines)
     _names(sheet, layout, shown)
@@ -61,6 +58,22 @@ def draw(shown: Board) -> Sheet:
     _headings(sheet, layout)
     _legend(sheet, layout, shown)
     return sheet
+
+
+def heading_of(shown: Board) -> list[str]:
+    """Return the lines of text under the title."""
+    return [line for text in (shown.summary, shown.banner) for line in in_lines(text)]
+
+
+def layout_of(shown: Board) -> Layout:
+    """Return the positions of all parts of the picture of a board."""
+    return lay_out(
+        shown,
+        heading_lines=len(heading_of(shown)),
+        width_of=lambda text: text_width(text, LABEL_SIZE, "bold"),
+        words=lambda panels: legend.words(shown, panels),
+        word_width=legend.word_width,
+    )
 
 
 def _names(sheet: Sheet, layout: Layout, shown: Board) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.judgement.judge import PROPERTIES
@@ -60,8 +62,8 @@ def build(
         settle_us=scenario.settle,
         producers=senders,
         processes=shared,
-        sometimes=tuple(map(_sometimes, scenario.sometimes)),
-        never=tuple(map(_sometimes, scenario.never)),
+        sometimes=tuple(_looked_for(scenario.sometimes, variant)),
+        never=tuple(_looked_for(scenario.never, variant)),
         strict_ownership=scenario.strict,
         progress_within_us=scenario.progress_within,
         work_factor=scenario.work_factor,
@@ -72,6 +74,12 @@ def _addresses(cluster: ClusterPlan) -> str:
     return ",".join(
         f"{broker.broker_id}:{broker.host}:{broker.port}" for broker in cluster.brokers
     )
+
+
+def _looked_for(models: Iterable[SometimesModel], variant: str) -> Iterator[Sometimes]:
+    for model in models:
+        if model.variants is None or variant in model.variants:
+            yield _sometimes(model)
 
 
 def _sometimes(model: SometimesModel) -> Sometimes:
@@ -143,6 +151,8 @@ def _check_words(context: Context, names: Names) -> None:
 def _check_sometimes(
     context: Context, path: Path, sometimes: SometimesModel, nodes: list[str]
 ) -> None:
+    for at, name in enumerate(sometimes.variants or ()):
+        context.variant_named(name, (*path, "variants", at))
     if sometimes.event not in set(EventKind):
         context.problem(
             (*path, "event"), expected(sometimes.event, "a kind of event", map(str, EventKind))

@@ -307,6 +307,9 @@ class SometimesModel(Model):
     after: Word | None = Field(None, description="only after an action with this verb")
     before: Word | None = Field(None, description="only before the next action with this verb")
     detail: dict[str, Any] = Field(default_factory=dict, description="values in its detail")
+    variants: list[Word] | None = Field(
+        None, description="the variants in whose runs it is looked for; all by default"
+    )
 
 
 class ViolatedModel(Model):

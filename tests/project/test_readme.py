@@ -134,7 +134,9 @@ def test_the_second_installs_and_tests(reader: Reader) -> None:
     assert " passed" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["consumer-crash.png", "election.png"])
+@pytest.mark.parametrize(
+    "name", ["consumer-crash.png", "election.png", "reassignment.png", "states.png"]
+)
 def test_a_picture_is_small_enough_to_keep(name: str) -> None:
     """A picture that is kept is remade now and then, and every one of them stays."""
     picture = HOME / "docs" / "pictures" / name

@@ -912,6 +912,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
     allowed = (
         "actor.effects",
         "actor.errors",
+        "counterexample.browsed_state",
         "counterexample.counterexample",
         "counterexample.replicas",
         "counterexample.step_kind",

@@ -63,8 +63,9 @@ NOTHING_LEFT = Property(
 HANDED_OVER = Property(
     "leaving brokers hand over",
     "always",
-    "a broker that leaves in good order leads no partition that another live member of the ISR "
-    "could lead, or that a live replica could not follow because it was never told where",
+    "a broker that leaves in good order leads no partition, and leaves none without a leader, "
+    "that another live member of the ISR could lead, or that a live replica could not follow "
+    "because it was never told where",
     exercise="a broker that has asked the controller to take over",
     is_optional=True,
 )
@@ -102,6 +103,8 @@ class Registry:
     """What the registry of one cluster has."""
 
     states: dict[Partition, PartitionState] = field(default_factory=dict)
+    last_leaders: dict[Partition, int] = field(default_factory=dict)
+    """Who leads each partition, or has led it before it had no leader."""
     replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
     settings: dict[str, TopicConfig | None] = field(default_factory=dict)
     """Of topics; None if they cannot be read."""
@@ -199,6 +202,8 @@ class BrokersJudge:
             state = None if data is None else _decoded(PartitionState.decode, path, data)
             if state is not None:
                 registry.states[partition] = state
+                if state.leader != NO_LEADER:
+                    registry.last_leaders[partition] = state.leader
         elif topic is not None:
             self._assigned(name, path, topic, data)
         elif path.startswith(f"{paths.TOPIC_CONFIGS}/"):
@@ -311,7 +316,7 @@ class BrokersJudge:
         own = next(broker for broker, node in nodes.items() if node == event.node)
         live = {broker: node for broker, node in nodes.items() if node in self.live}
         for partition, state in registry.states.items():
-            if state.leader != own:
+            if registry.last_leaders.get(partition) != own:
                 continue
             able = [one for one in state.isr if one != own and one in live]
             lost = [
@@ -325,7 +330,8 @@ class BrokersJudge:
                     if able
                     else f"broker {lost[0]} could not follow: it was never told where"
                 )
-                text = f"{event.node} leaves and leads {partition}, which {why}"
+                what = "leads" if state.leader == own else "leaves without a leader"
+                text = f"{event.node} leaves and {what} {partition}, which {why}"
                 about = _about(event.node, partition)
                 self.evidence.violate(
                     HANDED_OVER, event.t_us, "a leader that leaves", text, about

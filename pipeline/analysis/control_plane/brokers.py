@@ -256,9 +256,18 @@ def _handed_over(
     leaving = events.where(sql.col("kind") == EventKind.SHUT_DOWN).select(
         *CLUSTER, "seq", "broker_id"
     )
+    leader = sql.when(sql.col("state.leader") != NO_LEADER, sql.col("state.leader"))
+    so_far = Window.partitionBy(*PARTITION).orderBy("begins")
+    states = registry.versions.select(
+        *PARTITION,
+        "state",
+        "begins",
+        "ends",
+        sql.last(leader, ignorenulls=True).over(so_far).alias("last_leader"),
+    )
     led = (
-        leaving.join(registry.versions.select(*PARTITION, "state", "begins", "ends"), CLUSTER)
-        .where("begins <= seq AND seq < ends AND state.leader = broker_id")
+        leaving.join(states, CLUSTER)
+        .where("begins <= seq AND seq < ends AND last_leader = broker_id")
         .select(*PARTITION, "seq", "broker_id", "state.isr")
     )
     alive = _alive(facts, nodes).withColumnsRenamed({"broker_id": "other", "node": "other_node"})

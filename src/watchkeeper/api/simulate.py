@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Collection
 from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
 from watchkeeper.api.arguments import Source, check_choices, checked_profile, scenario_of
+from watchkeeper.api.fence import check_allowed, fence
 from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.api.result import Result
 from watchkeeper.model.actor.program import Program
@@ -34,6 +36,7 @@ def simulate(
     tell: Tell | None = None,
     profile: str | PathLike[str] | NamedProfile | None = None,
     check_determinism: bool = False,
+    allow: Collection[str] = (),
 ) -> Result:
     """Run a scenario in simulation and judge it.
 
@@ -45,14 +48,17 @@ def simulate(
     tell       called with the virtual time and the end of the run, both in microseconds
     profile    the path of a profile file, whose latencies are simulated
     check_determinism   run it a second time, and raise NotDeterministic where the two differ
+    allow      functions that `consumer` may call though no world can reproduce what they
+               return, such as "time.time" or "open"; it is stopped at any other one
 
     Raises TypeError or ValueError for an argument of the wrong kind, ScenarioError for a wrong
     scenario or profile, every exception of the program, with notes that name the run and the
     place, and `watchkeeper.sim.world.Interrupted` after Ctrl-C.
     """
     check_choices(seed, variant, consumer)
+    fenced = None if consumer is None else fence(consumer, check_allowed(allow))
     scenario = scenario_of(source)
-    plan = scenario.plan(variant, program=consumer)
+    plan = scenario.plan(variant, program=fenced)
     named = checked_profile(profile)
     try:
         done = simulate_plan(
@@ -64,7 +70,7 @@ def simulate(
         error.add_note(f"of {plan.name}, {plan.variant}, seed {seed}")
         raise
     result = judged(scenario, plan, seed, done, named)
-    return _repeated(result, consumer) if check_determinism else result
+    return _repeated(result, fenced) if check_determinism else result
 
 
 class NotDeterministic(AssertionError):

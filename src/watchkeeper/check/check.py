@@ -411,7 +411,7 @@ def _held(claim: Property, searched: Searched, exercised: int) -> str:
         return (
             f"from each of {states} states a converged state is reachable without further faults"
         )
-    return f"in each of {states} states; exercised {exercised:,} times"
+    return f"in each of {states} states; exercised {counted(exercised, 'time')}"
 
 
 def to_json(explored: Explored, files: list[str]) -> dict[str, Any]:

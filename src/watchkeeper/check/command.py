@@ -15,10 +15,12 @@ from watchkeeper.console.progress import ProgressLine
 from watchkeeper.console.signals import INTERRUPTS
 
 if TYPE_CHECKING:
+    from watchkeeper.check.check import Explored
     from watchkeeper.checker.search.search import Progress, SearchOptions
     from watchkeeper.scenarios import Scenario
 
 EVERY_S = 1.0
+LAST_PORT = 65_535
 BUDGET_S = 300.0
 """The time for all searches of a scenario without bounds of its own."""
 
@@ -52,6 +54,13 @@ BUDGET_S = 300.0
     show_default=True,
     help="With 2, one core expands states while another looks up new ones.",
 )
+@click.option("--serve", "serves", is_flag=True, help="Then serve a page to browse its states.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, LAST_PORT),
+    default=0,
+    help="The port of that page, on 127.0.0.1.  [default: a free one]",
+)
 @options.out
 @options.talking
 @options.as_json
@@ -65,6 +74,8 @@ def explore(
     max_memory: float | None,
     reduces: bool,
     jobs: int,
+    serves: bool,
+    port: int,
     out: Path,
     as_json: bool,
 ) -> int:
@@ -73,7 +84,7 @@ def explore(
     Every order of operations, notifications and faults is tried. If a property is violated,
     the shortest counterexample is printed. A scenario without `bounds:` gets a battery of
     searches: each fault and each change of topics once, for groups that begin fresh or
-    settled, with and without messages.
+    settled, with and without messages. With --serve it is one search, of what its timeline has.
 
     \b
     Exit codes: 0 holds within the bounds, but for a known limit of the scenario; 1 violated;
@@ -86,7 +97,9 @@ def explore(
     named, _ = planned(scenario, variant)
     within = limits(max_states, max_seconds, max_memory)
     searching = SearchOptions(within, finds_all, reduces, jobs)
-    if named.bounds() is None:
+    if port and not serves and not is_default("port"):
+        raise Stop(USAGE, "--port is the port of the page that --serve serves")
+    if named.bounds() is None and not serves:
         budget_s = BUDGET_S if budget is None else budget
         return _search_battery(named, variant, budget_s, searching, out, as_json=as_json)
     if budget is not None and not is_default("budget"):
@@ -95,13 +108,18 @@ def explore(
             f"{scenario} has `bounds:` of its own, so it is one search: --budget is the time for "
             "the searches of a scenario without them; use --max-seconds",
         )
-    return _search_bounds(named, variant, searching, out, as_json=as_json)
+    explored = _search_bounds(named, variant, searching, out, as_json=as_json)
+    if serves:
+        from watchkeeper.check.browse import serve
+
+        serve(explored, port)
+    return explored.exit_code
 
 
 def _search_bounds(
     scenario: Scenario, variant: str | None, searching: SearchOptions, out: Path, *, as_json: bool
-) -> int:
-    """Search a scenario within its own bounds, and report the result."""
+) -> Explored:
+    """Search a scenario within its own bounds, or those of its timeline; report the result."""
     from watchkeeper.check import check, folder
 
     with Teller() as teller:
@@ -114,7 +132,7 @@ def _search_bounds(
         from watchkeeper.check.report import report
 
         report(explored, console(), files)
-    return explored.exit_code
+    return explored
 
 
 def _search_battery(

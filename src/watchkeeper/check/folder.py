@@ -18,7 +18,9 @@ from watchkeeper.model.plan.plan import Plan
 SCHEDULE = "counterexample.yaml"
 TEST = "test_counterexample.py"
 PAGE = "counterexample.html"
-FILES = (SCHEDULE, TEST, PAGE)
+STATES = ("explore.html", "states.png")
+OF_COUNTEREXAMPLE = (SCHEDULE, TEST, PAGE)
+FILES = (*OF_COUNTEREXAMPLE, *STATES)
 
 TEST_TEXT = '''"""{proof}
 
@@ -40,8 +42,11 @@ def test_{name}() -> None:
 
 def write(explored: Explored, out: Path) -> list[str]:
     """Fill the folder of a search, and return the paths of its files."""
+    from watchkeeper.check.browse import write_pages
+
     home = _home_of(explored.plan, out)
     files = _files(home, explored)
+    files += [str(home / name) for name in write_pages(explored, home)]
     folder.write_verdict(home, check.to_json(explored, files))
     return files
 
@@ -78,7 +83,7 @@ def _write_counterexample(
     folder.write_text(home / SCHEDULE, text)
     folder.write_text(home / TEST, _test_of(counterexample))
     write_counterexample_html(counterexample, home, explored.limit_of(counterexample.violates))
-    return list(FILES)
+    return list(OF_COUNTEREXAMPLE)
 
 
 def scenario_of(explored: Explored, counterexample: Counterexample) -> dict[str, Any]:

@@ -52,8 +52,12 @@ def print_properties(
     has_counterexample: bool,
     is_limit: bool = False,
 ) -> None:
-    """Print the table of properties; with a counterexample, only those that are known."""
-    known = tuple(finding for finding in findings if finding.verdict is not Verdict.UNKNOWN)
+    """Print the table of properties; with a counterexample, only those that the search judged."""
+    known = tuple(
+        finding
+        for finding in findings
+        if finding.verdict is not Verdict.UNKNOWN or finding.exercised == 0
+    )
     if not (known and has_counterexample):
         show_table(property_table(tuple(findings)), to)
         return

@@ -41,6 +41,7 @@ from watchkeeper.run.command import (
     run,
     scenarios,
     schema,
+    validate,
     variants,
 )
 from watchkeeper.sweep.command import sweep
@@ -53,7 +54,7 @@ SECTIONS = {
         *(init, run, open_run, compare, report, export, diff),
         *(explore, explore_replicas, explore_brokers, replay, conform),
         *(virtual,),
-        *(scenarios, variants, schema, defaults_command),
+        *(scenarios, variants, schema, validate, defaults_command),
         experiment,
     ),
     "Sweep and analyse": (sweep, analyze),

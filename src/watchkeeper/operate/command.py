@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from watchkeeper.console import options
+from watchkeeper.console.defaults import is_default
 from watchkeeper.console.exit import HOLDS, USAGE, Stop, print_json
 from watchkeeper.console.options import example
 from watchkeeper.console.zookeeper import STARTED
@@ -88,7 +89,13 @@ def calibrate(hosts: str | None, as_json: bool, **given: Any) -> None:
 @click.option(
     "--lag",
     is_flag=True,
-    help="Read the ends of the logs from the brokers of `watchkeeper broker`.",
+    help="Read the ends of the logs from the brokers, and judge the lag over the audits of a "
+    "watch.",
+)
+@click.option(
+    "--lag-window",
+    type=click.IntRange(2),
+    help="Over how many audits the lag is judged.  [default: 10]",
 )
 @click.option(
     "--fail-on",
@@ -131,6 +138,9 @@ def audit(
     request = audits.request(credentials=options.credentials_in(given), **given)
     if sum((as_json, prometheus, listen is not None)) > 1:
         raise Stop(USAGE, "--json, --prometheus and --listen exclude each other; give one")
+    is_set = given["lag_window"] is not None and not is_default("lag_window")
+    if is_set and not (given["lag"] and (watch or listen)):
+        raise Stop(USAGE, "--lag-window goes with --lag and --watch, or --lag and --listen")
     if allow_remote and listen is None:
         raise Stop(USAGE, "--allow-remote goes with --listen")
     output = audit_watch.Output(as_json, prometheus, watch, listen, allow_remote)

@@ -151,17 +151,45 @@ def schema(as_json: bool) -> None:
     print_json(json_schema())
 
 
+@click.command(epilog=example("watchkeeper validate scenarios", "watchkeeper validate my.yaml"))
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", shell_complete=completion.scenarios
+)
+@options.as_json
+def validate(files: tuple[str, ...], as_json: bool) -> None:
+    """Check scenario files without running them.
+
+    FILE is a scenario file, a folder (every *.yaml and *.yml in it), the name of a shipped
+    scenario, or - for standard input. Each is planned for every variant that it names.
+
+    \b
+    Exit codes: 0 all are valid; 4 one is not, or cannot be read.
+    """
+    from watchkeeper.run.validate import all_of
+    from watchkeeper.run.validate import validate as check_files
+
+    valid, wrong = check_files(files)
+    if as_json and not wrong:
+        print_json([one.to_json() for one in valid])
+    elif not as_json:
+        for one in valid:
+            print(one)
+    if wrong:
+        raise all_of(wrong)
+
+
 # --- existing runs ---------------------------------------------------------------------
 
 
 @click.command(epilog=example("watchkeeper report runs/consumer-crash-hardened-sim-0"))
 @click.argument("folder", type=click.Path(path_type=Path), shell_complete=completion.runs)
+@click.option("--gif", "moves", is_flag=True, help="Draw ownership as a film too, a GIF.")
 @options.as_json
-def report(folder: Path, as_json: bool) -> None:
+def report(folder: Path, moves: bool, as_json: bool) -> None:
     """Draw the figures of the run in FOLDER again, from its trace."""
     from watchkeeper.run.run import draw_again
 
-    files = draw_again(folder)
+    files = draw_again(folder, moves=moves)
     if as_json:
         print_json({"folder": str(folder), "files": files})
     else:

@@ -86,7 +86,7 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
     try:
         return scenario, scenario.plan(variant)
     except ScenarioError as error:
-        raise _stopped_by(error) from None
+        raise stopped_by(error) from None
 
 
 def loaded(name: str) -> Scenario:
@@ -94,7 +94,7 @@ def loaded(name: str) -> Scenario:
     try:
         return _from_standard_input() if name == STANDARD_INPUT else load(name)
     except ScenarioError as error:
-        raise _stopped_by(error) from None
+        raise stopped_by(error) from None
 
 
 def _from_standard_input() -> Scenario:
@@ -113,10 +113,11 @@ def read_profile(file: Path | None) -> NamedProfile | None:
     try:
         return profile_of(file)
     except ScenarioError as error:
-        raise _stopped_by(error) from None
+        raise stopped_by(error) from None
 
 
-def _stopped_by(error: ScenarioError) -> Stop:
+def stopped_by(error: ScenarioError) -> Stop:
+    """Return the end of a command whose scenario has these problems."""
     problems = [
         {
             "file": error.name,
@@ -241,15 +242,20 @@ def export_trace(place: Path, viewer: str, out: Path | None) -> str:
     return str(path)
 
 
-def draw_again(place: Path) -> list[str]:
-    """Draw the figures of a run from its trace, and return the paths of the files."""
+def draw_again(place: Path, *, moves: bool = False) -> list[str]:
+    """Draw the figures of a run from its trace, and return the paths of the files.
+
+    With `moves` the ownership of partitions becomes a film too, a GIF.
+    """
     from watchkeeper.reports import write_all
+    from watchkeeper.reports.ownership.gif import write_ownership_gif
 
     INTERRUPTS.raise_from_now_on()
     trace = folder.read_trace(place)
     home = place if place.is_dir() else place.parent
     try:
         names = write_all(trace, home)
+        names += [write_ownership_gif(trace, home)] if moves else []
         verdict = folder.read_verdict(home)
         if verdict is not None:
             names.insert(0, write_index(home, verdict, trace))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -19,9 +20,16 @@ from tests.support.registries import GROUP, Shape, healthy
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.audit.finding import KINDS, SEVERITIES, FindingKind
+from watchkeeper.model.audit.lag_window import LagWindows
+from watchkeeper.model.broker.registration import Broker
+from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.registry import paths
+from watchkeeper.operate.audit import audit
 from watchkeeper.operate.audit.metrics import HELP, PREFIX, metrics_text
 from watchkeeper.operate.audit.server import LastAudit, serving
+from watchkeeper.real.member.data_plane_file import DataPlaneFile, DataPlaneState, LogState
+from watchkeeper.real.member.rate_server import RateServer
+from watchkeeper.real.ports import free_ports
 from watchkeeper.testing import ZooKeeper
 
 SAMPLE = re.compile(r'(?P<name>\w+)(?:\{(?P<labels>\w+="[^"\n]*"(?:,\w+="[^"\n]*")*)\})? \S+')
@@ -167,3 +175,42 @@ def test_the_image_runs_options_that_there_are(capsys: pytest.CaptureFixture[str
 
     assert len(used) == 2
     assert all(variable in known for variable in used)
+
+
+# --- the lag over several audits -------------------------------------------------------
+
+
+def test_a_group_that_does_not_commit(cluster: Cluster, tmp_path: Path) -> None:
+    """A window of audits shows it; an offset that is written again is another finding."""
+    [port] = free_ports(1)
+    path = paths.broker(0)
+    data, _ = cluster.client(0x100).get(path)
+    cluster.client(0x100).set(path, data.replace(b"9000", b"%d" % port))
+    me = Broker("broker/0", 0, "h", port, "0.8", VARIANTS["hardened"])
+    file = DataPlaneFile(tmp_path / "cluster.json")
+    file.write(DataPlaneState(logs={"clicks/0": LogState(50)}, hosts={"broker/0": ["clicks/0"]}))
+    server = RateServer(port, me, file, lambda: 0)
+    offset = paths.offset(GROUP, Partition("clicks", "0"))
+    request = audit.request(cluster.hosts, None, lag=True, lag_window=3)
+    windows = LagWindows(request.lag_window)
+
+    def kinds() -> list[str]:
+        [group] = audit.look(opened, request, windows).audit.groups
+        return [finding.kind.value for finding in group.findings]
+
+    try:
+        with audit.reader(request) as opened:
+            assert [kinds() for _ in range(3)] == [[], [], ["stopped"]]
+            cluster.client(0).set(offset, cluster.client(0).get(offset)[0])
+            assert kinds() == ["stalled"]
+            cluster.client(0).set(offset, b"50")
+            assert kinds() == []
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_window_without_a_watch(capsys: pytest.CaptureFixture[str]) -> None:
+    """An option must not be without effect."""
+    assert run_command(["audit", "127.0.0.1:1", "--lag", "--lag-window", "3"]) == 4
+    assert "--lag-window goes with --lag and --watch" in capsys.readouterr().err

@@ -32,7 +32,9 @@ ZOOKEEPER = "localhost:2181"
 """Where the reader has one; what needs it is run by the tests of its page in `tests/real`."""
 SPARK = "spark"
 """What a command names, or the program it runs, that needs Java."""
-IN_PROCESS = frozenset({"run", "report", "diff", "explore", "scenarios", "variants", "schema"})
+IN_PROCESS = frozenset(
+    {"run", "report", "diff", "explore", "scenarios", "variants", "schema", "validate"}
+)
 """Commands that print the same when they run in this process, which has the imports done,"""
 OUT_OF_PROCESS = (".py", "live", "--jobs", *"|&;<>$`*?~#(){}\\\n")
 """unless they load a program, start processes, or need more of a shell than"""

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.console.credentials import NONE, Credentials
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 from watchkeeper.model.audit.audit import Audit, GroupAudit, audit
 from watchkeeper.model.audit.finding import SEVERITIES, Severity
+from watchkeeper.model.audit.lag_window import LagSample, LagWindows
 from watchkeeper.model.audit.retry_budget import RetryBudget
 from watchkeeper.model.audit.what_if import BadChange, WhatIf, what_if
 from watchkeeper.model.group.assignment import ASSIGNORS, Assignor, UnequalSubscriptions
 from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.registry import paths
 
 if TYPE_CHECKING:
     from watchkeeper.real.client.snapshot import Reader
 
+LAG_WINDOW = 10
 EXIT = {Verdict.HOLDS: HOLDS, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}
 
 
@@ -36,6 +40,8 @@ class Request:
     credentials: Credentials = NONE
     fails_on: Severity = Severity.NOTICE
     """The least severity of findings that make the exit code 1."""
+    lag_window: int = LAG_WINDOW
+    """Over how many audits of a watch the lag is judged."""
 
 
 def request(
@@ -50,6 +56,7 @@ def request(
     lag: bool = False,
     credentials: Credentials = NONE,
     fail_on: str = Severity.NOTICE.word,
+    lag_window: int | None = None,
 ) -> Request:
     """Return the request of the command line; raise Stop for an invalid one."""
     known = [name for name in ASSIGNORS if name == assignor]
@@ -63,8 +70,9 @@ def request(
     set_by_user = {name: value for name, value in given.items() if value is not None}
     patience = RetryBudget(**set_by_user) if set_by_user else None
     severity = Severity[fail_on.upper()]
+    window = LAG_WINDOW if lag_window is None else lag_window
     return Request(
-        *(hosts, group, without, joining, known[0], patience, lag, credentials, severity)
+        *(hosts, group, without, joining, known[0], patience, lag, credentials, severity, window)
     )
 
 
@@ -111,8 +119,8 @@ def reader(request: Request) -> Iterator[Reader]:
         raise Stop(UNKNOWN, str(error)) from None
 
 
-def look(opened: Reader, request: Request) -> Audited:
-    """Audit once."""
+def look(opened: Reader, request: Request, windows: LagWindows | None = None) -> Audited:
+    """Audit once; with the windows of earlier audits, judge the lag over them too."""
     snapshot = opened.read(request.group)
     if not snapshot.nodes and not snapshot.unread:
         raise Stop(
@@ -124,6 +132,8 @@ def look(opened: Reader, request: Request) -> Audited:
     if request.group is not None and not done.groups and not snapshot.doubts(request.group):
         raise Stop(USAGE, f"there is no group {request.group} at {request.hosts}")
     lag, unknown = _lag(done) if request.asks_brokers else ({}, [])
+    if windows is not None:
+        _judge_lag(done, lag, windows)
     return Audited(request, done, _what_ifs(done, request), lag, unknown)
 
 
@@ -155,6 +165,25 @@ def _what_if(done: Audit, group: GroupAudit, request: Request) -> WhatIf | str:
         raise Stop(USAGE, str(error)) from None
     except UnequalSubscriptions as error:
         return f"no rebalance could succeed: {error}"
+
+
+def _judge_lag(done: Audit, lag: dict[str, dict[str, int]], windows: LagWindows) -> None:
+    """Add what the lag over several audits shows to the findings of the groups."""
+    now_ms = round(time() * 1000)
+    samples = {
+        (group.name, str(named)): LagSample(
+            now_ms,
+            offset,
+            done.snapshot.nodes[paths.offset(group.name, named)].stat.mtime,
+            lag[group.name][str(named)],
+        )
+        for group in done.groups
+        for named, offset in group.group.offsets.items()
+        if str(named) in lag.get(group.name, {})
+    }
+    found = windows.add(samples)
+    for group in done.groups:
+        group.findings += [finding for key, finding in found.items() if key[0] == group.name]
 
 
 def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:

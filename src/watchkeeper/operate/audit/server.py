@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from ipaddress import ip_address
 from threading import Lock, Thread
 from time import monotonic, time
-from typing import Any
 
 from watchkeeper.console.exit import USAGE, Stop, reason_of
+from watchkeeper.console.http import QuietHandler
 from watchkeeper.operate.audit.audit import Audited
 from watchkeeper.operate.audit.metrics import CONTENT_TYPE, Reading, metrics_text
 
@@ -103,27 +103,16 @@ def _check_loopback(host: str, *, allows_remote: bool) -> None:
         )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     audit: LastAudit
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         """Answer with metrics, with health, or with where these are."""
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            self._answer(200, CONTENT_TYPE, self.audit.metrics)
+            self.answer(200, CONTENT_TYPE, self.audit.metrics.encode())
         elif path == "/health":
             problem = self.audit.problem
-            self._answer(503 if problem else 200, "text/plain", f"{problem or 'ok'}\n")
+            self.answer(503 if problem else 200, "text/plain", f"{problem or 'ok'}\n".encode())
         else:
-            self._answer(404, "text/plain", "there are /metrics and /health\n")
-
-    def _answer(self, status: int, kind: str, text: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *values: Any) -> None:
-        """Log nothing: Prometheus asks every few seconds."""
+            self.answer(404, "text/plain", b"there are /metrics and /health\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.api.tables import console
 from watchkeeper.console.exit import HOLDS
 from watchkeeper.console.signals import INTERRUPTS
+from watchkeeper.model.audit.lag_window import LagWindows
 from watchkeeper.operate.audit.audit import Audited, Request, look, reader
 from watchkeeper.operate.audit.metrics import Reading, metrics_text
 from watchkeeper.operate.audit.report import changes, report, to_json
@@ -41,10 +42,12 @@ def run(request: Request, output: Output) -> int:
     if output.listen is not None:
         return _serve(request, output)
     before: Audited | None = None
+    windows = _windows(request)
     try:
         with reader(request) as opened:
             while True:
-                done = _look_again(opened, request, is_watching=output.every_s is not None)
+                is_watching = output.every_s is not None
+                done = _look_again(opened, request, windows, is_watching=is_watching)
                 if done is not None:
                     _say(before, done, output)
                     before = done
@@ -58,42 +61,49 @@ def run(request: Request, output: Output) -> int:
         return before.exit_code
 
 
+def _windows(request: Request) -> LagWindows | None:
+    """Return the windows of a watch; None where the lag is not known."""
+    return LagWindows(request.lag_window) if request.asks_brokers else None
+
+
 def _serve(request: Request, output: Output) -> int:
     """Audit again and again, and serve the last one, until a signal comes."""
     INTERRUPTS.raise_from_now_on()
     every_s = SERVES_EVERY_S if output.every_s is None else output.every_s
-    last = LastAudit(every_s)
+    last, windows = LastAudit(every_s), _windows(request)
     try:
         with ExitStack() as stack:
             opened = stack.enter_context(reader(request))
-            last.keep(look(opened, request))
+            last.keep(look(opened, request, windows))
             where = stack.enter_context(
                 serving(output.listen or "", last, allows_remote=output.allows_remote)
             )
             print(f"audits of {request.hosts} at {where}/metrics, {where}/health", flush=True)
             while True:
                 sleep(every_s)
-                _keep(last, opened, request)
+                _keep(last, opened, request, windows)
     except KeyboardInterrupt:
         return HOLDS
 
 
-def _keep(last: LastAudit, opened: Reader, request: Request) -> None:
+def _keep(last: LastAudit, opened: Reader, request: Request, windows: LagWindows | None) -> None:
     from watchkeeper.real.client.snapshot import CutOff
 
     try:
-        last.keep(look(opened, request))
+        last.keep(look(opened, request, windows))
     except CutOff as error:
         last.fail(str(error))
         print(error, file=sys.stderr, flush=True)
 
 
-def _look_again(opened: Reader, request: Request, *, is_watching: bool) -> Audited | None:
+def _look_again(
+    opened: Reader, request: Request, windows: LagWindows | None, *, is_watching: bool
+) -> Audited | None:
     """Audit; None if the connection went while a watch goes on."""
     from watchkeeper.real.client.snapshot import CutOff
 
     try:
-        return look(opened, request)
+        return look(opened, request, windows)
     except CutOff as error:
         if not is_watching:
             raise

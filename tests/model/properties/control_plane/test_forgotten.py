@@ -22,7 +22,12 @@ BUGS: dict[str, Mutant] = {one.name: one for one in (*controllers.BUGS, *replica
 
 @pytest.mark.parametrize(
     ("name", "claim"),
-    [("KAFKA-858", MARKS), ("KAFKA-1647", MARKS), ("KAFKA-999", HANDED_OVER)],
+    [
+        ("KAFKA-858", MARKS),
+        ("KAFKA-1647", MARKS),
+        ("KAFKA-999", HANDED_OVER),
+        ("KAFKA-705", HANDED_OVER),
+    ],
 )
 def test_a_bug_violates_one_property(name: str, claim: Property) -> None:
     """Beside what 0.8.2.2 violates in that replay: a dead broker may go on to lead by name."""

@@ -1,0 +1,1 @@
+"""Browsing a search: any state that it can reach, and the steps that are enabled there."""
