@@ -193,8 +193,10 @@ class KafkaBrokers:
         found: set[object] = set()
         for partition, address in self._leaders(topic).items():
             with SimpleConsumer(address, protocol="0.8") as consumer:
-                messages = consumer.fetch(topic, partition, 0, 1 << 20)
-                found |= {each.payload for each in messages}
+                offset = 0
+                while messages := consumer.fetch(topic, partition, offset, 1 << 20):
+                    found |= {each.payload for each in messages}
+                    offset = messages[-1].next_offset
         expect(len({*acknowledged} - found), 0, "acknowledged messages that are lost")
         return f"{len(acknowledged)} acknowledged, none lost"
 

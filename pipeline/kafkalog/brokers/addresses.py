@@ -26,7 +26,7 @@ class Address(Struct, frozen=True):
 
 
 class Brokers(Struct, frozen=True):
-    """Brokers, and how they are asked."""
+    """Brokers, and how requests are sent to them."""
 
     addresses: tuple[Address, ...]
     protocol: Protocol = "auto"

@@ -1,6 +1,6 @@
 """Finds out whether brokers speak the protocol of 0.7 or of 0.8.
 
-Each protocol has a request that only reads, and that asks for nothing: the offsets of no
+Each protocol has a request that only reads, and that names no partition: the offsets of no
 partition in 0.8, fetches from no partition in 0.7. To a broker of 0.7 the first reads as the
 second with bytes behind it. Kafka's own ignores these and answers with two bytes, ours closes the
 connection; then the second is sent over a new one.

@@ -1,4 +1,4 @@
-"""Logs are read from live brokers: the same rows as from their files, whatever befalls one."""
+"""Logs are read from live brokers: the same rows as from their files, damaged or not, and with brokers that fail."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_fetch_grows_until_it_holds_an_entry(
 
 
 @forms
-def test_a_range_begins_and_ends_where_it_is_told(form: str, served: dict[str, str]) -> None:
+def test_a_range_has_the_offsets_that_are_given(form: str, served: dict[str, str]) -> None:
     """In 0.8 at any message, also of those that were compressed together."""
     for log in with_messages(served[form]):
         rows = served_logs(form)[in_folder(log)].rows
