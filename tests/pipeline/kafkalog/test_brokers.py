@@ -1,4 +1,4 @@
-"""Logs are read from live brokers: the same rows as from their files, damaged or not, and with brokers that fail."""
+"""Logs are read from live brokers: the rows of their files, also while a broker fails."""
 
 from __future__ import annotations
 
