@@ -218,7 +218,7 @@ class World:
 
         def ready() -> None:
             serves()
-            self.kernel.process(driver.run())
+            driver.start()
 
         def failed(why: str) -> None:
             self.kill(node, why)
@@ -228,7 +228,7 @@ class World:
         elif cluster.hosts is not None:
             cluster.hosts.start(node, plan, ready, failed)
         else:
-            self.kernel.process(driver.run())
+            driver.start()
             serves()
         return node
 
@@ -249,7 +249,7 @@ class World:
         return self._run(node, None, {})
 
     def _run(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Node:
-        self.kernel.process(self._place(node, fetcher, about).run())
+        self._place(node, fetcher, about).start()
         return node
 
     def run_with(
@@ -262,7 +262,7 @@ class World:
         """Run a process whose program has tasks beside it."""
         driver = self._place(node, fetcher, about)
         driver.join(tasks)
-        self.kernel.process(driver.run())
+        driver.start()
         return driver
 
     def _place(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Driver:
@@ -271,7 +271,7 @@ class World:
         driver.on_end = lambda ended: self._ended(node, ended)
         self.nodes[node.name] = node
         self.drivers[node.name] = driver
-        node.is_alive = True
+        node.begin()
         process = self.plan.process_of(node.name)
         detail = {**about, "process": process} if process != node.name else dict(about)
         self.kernel.write(node.name, EventKind.STARTED, detail, group=node.group)

@@ -219,7 +219,7 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
 def _word_of(request: Request) -> str:
     body = request.body
     if isinstance(body, Operation):
-        return WORDS[type(body).__name__]
+        return WORDS[type(body)]
     return OTHERS.get(type(body), type(body).__name__.lower())
 
 

@@ -16,6 +16,7 @@ the names, with another subscription. The watch on its old registration has fire
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
@@ -32,7 +33,7 @@ from watchkeeper.model.group.reads import choose_topics, partitions_07, partitio
 from watchkeeper.model.group.state import Attempt
 from watchkeeper.model.registry import paths as registry
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.model.registry.subscription import decode_consumer
+from watchkeeper.model.registry.subscription import Subscription, decode_consumer
 from watchkeeper.model.registry.topic_filter import BadFilter, topic_filter
 
 Answers = dict[str, Any]
@@ -54,9 +55,10 @@ async def read_in_batches(attempt: Attempt) -> None:
     if attempt.state.consumer_id not in members:
         attempt.lose_registration()
         return
-    registrations = [registry.member(me.group, name) for name in members]
-    data = await _read(attempt, _data_reads(attempt, members, names), listed=registrations)
-    _take_members(attempt, members, data)
+    registrations = {name: registry.member(me.group, name) for name in members}
+    listed = list(registrations.values())
+    data = await _read(attempt, _data_reads(attempt, listed, names), listed=listed)
+    _take_members(attempt, registrations, data)
     _take_partitions(attempt, names, data)
     if attempt.all_topics is None and any(wanted.is_filter for _, wanted in attempt.members):
         topics = await _read(attempt, [GetChildren(registry.TOPICS, True, "read partitions")])
@@ -80,12 +82,11 @@ def _topic_reads(attempt: Attempt) -> list[Operation[Any]]:
     return [GetData(path, True, "read partitions") for path in paths]
 
 
-def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Operation[Any]]:
+def _data_reads(
+    attempt: Attempt, registrations: list[str], names: Answers
+) -> list[Operation[Any]]:
     """Return the reads of the second batch."""
-    group = attempt.me.group
-    reads: list[Operation[Any]] = [
-        GetData(registry.member(group, name), True, "read members") for name in members
-    ]
+    reads: list[Operation[Any]] = [GetData(path, True, "read members") for path in registrations]
     if attempt.me.layout == "0.8":
         return reads
     brokers: dict[str, None] = {}
@@ -112,7 +113,7 @@ async def _read(
     found: Answers = {}
     unknown: list[Operation[Any]] = []
     for read in reads:
-        if getattr(read, "watch", False) and read.path in known:
+        if read.path in known and getattr(read, "watch", False):
             found[read.path] = known[read.path]
         else:
             unknown.append(read)
@@ -142,18 +143,25 @@ async def _read(
     return found
 
 
-def _take_members(attempt: Attempt, members: list[str], data: Answers) -> None:
+def _take_members(attempt: Attempt, registrations: dict[str, str], data: Answers) -> None:
     """Step 3: CG. A member whose registration cannot be used wants nothing."""
-    for name in members:
-        path = registry.member(attempt.me.group, name)
+    for name, path in registrations.items():
         if path in data:
-            try:
-                wanted = decode_consumer(path, data[path])
-                if wanted.is_filter:
-                    topic_filter(wanted).check()
-            except (BadPayload, BadFilter):
-                continue
-            attempt.members.append((name, wanted))
+            wanted = _usable(path, data[path])
+            if wanted is not None:
+                attempt.members.append((name, wanted))
+
+
+@lru_cache(maxsize=65_536)
+def _usable(path: str, data: bytes | None) -> Subscription | None:
+    """Return the subscription in a registration; None if it cannot be used."""
+    try:
+        wanted = decode_consumer(path, data)
+        if wanted.is_filter:
+            topic_filter(wanted).check()
+    except (BadPayload, BadFilter):
+        return None
+    return wanted
 
 
 def _take_partitions(attempt: Attempt, names: Answers, data: Answers) -> None:

@@ -80,7 +80,7 @@ async def take_steps(
             # A retried request went on in a new session: the old one's claims are deleted.
             attempt.requests.claims_are_gone = False
             attempt.update(owned=())
-        if attempt.is_over:
+        if attempt.stopped or attempt.succeeded:
             return
     attempt.succeeded = True
 
@@ -194,16 +194,16 @@ async def start(attempt: Attempt) -> None:
 
 
 def _plan(attempt: Attempt) -> tuple[tuple[Partition, int, str], ...]:
+    address_of = attempt.address_of
     return tuple(
-        (partition, stream, attempt.address_of(partition))
-        for partition, stream in attempt.assigned
+        [(partition, stream, address_of(partition)) for partition, stream in attempt.assigned]
     )
 
 
 def _reachable(attempt: Attempt) -> frozenset[Partition]:
     if attempt.me.layout == "0.8":
         return frozenset(attempt.claimed)
-    return frozenset(partition for partition in attempt.claimed if attempt.address_of(partition))
+    return frozenset(filter(attempt.address_of, attempt.claimed))
 
 
 async def _forget_lost(attempt: Attempt) -> None:

@@ -121,11 +121,6 @@ class Attempt:
     is_final: bool = False
     """Whether no further attempt follows this failed one."""
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the attempt takes no further step."""
-        return bool(self.stopped) or self.succeeded
-
     def update(self, **changes: Any) -> None:
         """Change fields of the state that outlives the attempt."""
         self.state = replace(self.state, **changes)
@@ -144,12 +139,12 @@ class Attempt:
 
     def assigned_partitions(self) -> frozenset[Partition]:
         """Return the partitions that are assigned to this member."""
-        return frozenset(partition for partition, _ in self.assigned)
+        return frozenset([partition for partition, _ in self.assigned])
 
     def lost(self) -> tuple[Partition, ...]:
         """Return the claims on partitions that are assigned to other members now."""
         assigned = self.assigned_partitions()
-        return tuple(partition for partition in self.claimed if partition not in assigned)
+        return tuple([partition for partition in self.claimed if partition not in assigned])
 
     async def forget_positions(self, partitions: Sequence[Partition]) -> None:
         """Forget the positions in partitions that another member owns, or may have owned.
@@ -166,9 +161,13 @@ class Attempt:
     def fetches(self, partitions: Collection[Partition]) -> tuple[Fetch, ...]:
         """Return the fetch requests for these partitions, in the order of the assignment."""
         return tuple(
-            Fetch(partition, self.offsets.get(partition, 0), stream, self.address_of(partition))
-            for partition, stream in self.assigned
-            if partition in partitions
+            [
+                Fetch(
+                    partition, self.offsets.get(partition, 0), stream, self.address_of(partition)
+                )
+                for partition, stream in self.assigned
+                if partition in partitions
+            ]
         )
 
     def address_of(self, partition: Partition) -> str:

@@ -107,7 +107,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     calm_us, after = _calm_us(trace, effects)
     end_us = trace.end_us
     history = History(plan)
-    ownership = OwnershipJudge()
+    ownership = OwnershipJudge(history)
     calm = CalmJudge(plan)
     progress = ProgressJudge(plan, calm_us, after)
     trackers = rests_of(plan)
@@ -217,10 +217,11 @@ class _Watch:
         self.calls: dict[str, list[Callable[[Event], None]]] = {}
         if control is not None:
             self._add(ControlPlaneJudge.KINDS, control.before)
-        self._add(OwnershipJudge.BEFORE, lambda event: ownership.before(event, history))
+        self._add((EventKind.APPLIED,), ownership.before)
         for kind, handler in history.handlers.items():
             self._add((kind,), handler)
-        self._add(OwnershipJudge.AFTER, lambda event: ownership.after(event, history))
+        for kind, handler in ownership.handlers.items():
+            self._add((kind,), handler)
         self._add(RestOf.KINDS, self.look)
         for kind, handler in progress.handlers.items():
             self._add((kind,), handler)

@@ -22,6 +22,8 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, struck_by
 
+COMMIT, LEAVE = CommandKind.COMMIT.value, CommandKind.LEAVE.value
+
 Claim = tuple[str, Partition]
 """A group and a partition."""
 
@@ -172,9 +174,9 @@ class History:
         if "path" in event.detail:
             state.notes_under_way -= 1
         what = event.detail.get("what")
-        if what != CommandKind.COMMIT.value:
+        if what != COMMIT:
             state.is_busy = True
-        if what == CommandKind.LEAVE.value:
+        if what == LEAVE:
             state.has_leave_command = True
 
     def _connected(self, event: Event) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.nemesis.world import OPERATOR
@@ -104,25 +104,13 @@ class First:
 
 @dataclass(slots=True)
 class OwnershipJudge:
-    """Judges every change of fetchers, claims and sessions."""
+    """Judges every change of fetchers, claims and sessions, by the history that it follows.
 
-    BEFORE: ClassVar = frozenset({EventKind.APPLIED})
-    """The kinds of event it looks at before they count."""
-    AFTER: ClassVar = frozenset(
-        {
-            EventKind.APPLIED,
-            EventKind.FETCHING,
-            EventKind.OFFSET_RESET,
-            EventKind.CONNECTED,
-            EventKind.SESSION_EXPIRED,
-            EventKind.SESSION_CLOSED,
-            EventKind.FAULT,
-            EventKind.FAULT_ENDED,
-            EventKind.ENDED,
-        }
-    )
-    """The kinds it looks at when they do."""
+    It looks at a write twice: before it counts (`before`), and, like the other kinds of event,
+    when the history has it (`handlers`).
+    """
 
+    history: History
     single: First = field(default_factory=First)
     strict: First = field(default_factory=First)
     truthful: First = field(default_factory=First)
@@ -145,7 +133,7 @@ class OwnershipJudge:
 
     # --- before an event ---------------------------------------------------------------
 
-    def before(self, event: Event, history: History) -> None:
+    def before(self, event: Event) -> None:
         """Judge a deletion or a commit while the value that it replaces is still known.
 
         What an operator writes is no fault of a process.
@@ -154,14 +142,15 @@ class OwnershipJudge:
             return
         for change in event.detail["did"]:
             if change[0] == "deleted":
-                self._look_at_deletion(event, history, change[1], change[2])
+                self._look_at_deletion(event, change[1], change[2])
             else:
-                self._look_at_offset(event, history, change[1], change[3])
+                self._look_at_offset(event, change[1], change[3])
 
-    def _look_at_deletion(self, event: Event, history: History, path: str, owner: int) -> None:
+    def _look_at_deletion(self, event: Event, path: str, owner: int) -> None:
         if not owner:
             return
         self.deletions += 1
+        history = self.history
         if owner != event.session and owner in history.alive:
             what = "a claim" if paths.parse_owner(path) else "a registration"
             self.own_nodes.note(
@@ -172,13 +161,11 @@ class OwnershipJudge:
                 Subject((event.detail["by"],), paths=(path,)),
             )
 
-    def _look_at_offset(
-        self, event: Event, history: History, path: str, data: str | None
-    ) -> None:
+    def _look_at_offset(self, event: Event, path: str, data: str | None) -> None:
         place = paths.parse_offset(path)
         if place is None or data is None:
             return
-        before, offset = history.offsets.get(place), paths.offset_in(data)
+        before, offset = self.history.offsets.get(place), paths.offset_in(data)
         if before is not None and offset is not None:
             self.commits += 1
             self._look_at_commit(event, path, place, before, offset)
@@ -202,46 +189,70 @@ class OwnershipJudge:
 
     # --- after an event ----------------------------------------------------------------
 
-    def after(self, event: Event, history: History) -> None:
-        """Judge the changes of an event."""
-        if event.kind == EventKind.FETCHING:
-            claim = (event.group, Partition(event.topic, event.partition))
-            self.begun += event.detail["does"] == "begins"
-            self._look_at(event.t_us, history, [claim])
-            self._note_zombie(event.t_us, history, event.node)
-        elif event.kind == EventKind.OFFSET_RESET:
-            place = (event.group, Partition(event.topic, event.partition))
-            is_back = event.detail["to"] < history.offsets.get(place, 0)
-            if event.detail["why"] == OUT_OF_RANGE and is_back:
-                self._resets[place] = None
-        elif event.kind == EventKind.APPLIED:
-            self._look_at(event.t_us, history, _claims_in(event))
-        elif event.kind.startswith("session"):
-            name = history.holders[event.session]
-            self._look_at_node(event.t_us, history, name)
-        elif event.node in history.nodes:
-            self._look_at_node(event.t_us, history, event.node)
-        else:
-            for name in struck_by(event):
-                if name in history.nodes:
-                    self._look_at_node(event.t_us, history, name)
+    @property
+    def handlers(self) -> dict[str, Callable[[Event], None]]:
+        """The kinds of event it looks at once they count, each with its method."""
+        return {
+            EventKind.FETCHING: self._after_fetching,
+            EventKind.APPLIED: self._after_write,
+            EventKind.OFFSET_RESET: self._after_reset,
+            EventKind.SESSION_EXPIRED: self._after_session,
+            EventKind.SESSION_CLOSED: self._after_session,
+            EventKind.CONNECTED: self._after_change_of_nodes,
+            EventKind.FAULT: self._after_change_of_nodes,
+            EventKind.FAULT_ENDED: self._after_change_of_nodes,
+            EventKind.ENDED: self._after_change_of_nodes,
+        }
 
-    def _look_at_node(self, now_us: int, history: History, name: str) -> None:
-        state = history.node(name)
-        self._look_at(now_us, history, [(state.group, partition) for partition in state.fetching])
-        self._note_zombie(now_us, history, name)
+    def _after_fetching(self, event: Event) -> None:
+        now_us = event.t_us
+        self.begun += event.detail["does"] == "begins"
+        self._judge(now_us, (event.group, Partition(event.topic, event.partition)))
+        self._note_zombie(now_us, event.node)
 
-    def _look_at(self, now_us: int, history: History, claims: list[Claim]) -> None:
-        for claim in claims:
-            fetchers = history.fetchers.get(claim)
-            if fetchers is not None:
-                self._judge(now_us, history, claim, list(fetchers))
+    def _after_write(self, event: Event) -> None:
+        for change in event.detail["did"]:
+            claim = paths.parse_owner(change[1])
+            if claim is not None:
+                self._judge(event.t_us, claim)
 
-    def _judge(self, now_us: int, history: History, claim: Claim, fetchers: list[str]) -> None:
-        states = map(history.node, fetchers)
-        alive = {state.name: state.session for state in states if state.session in history.alive}
+    def _after_reset(self, event: Event) -> None:
+        place = (event.group, Partition(event.topic, event.partition))
+        is_back = event.detail["to"] < self.history.offsets.get(place, 0)
+        if event.detail["why"] == OUT_OF_RANGE and is_back:
+            self._resets[place] = None
+
+    def _after_session(self, event: Event) -> None:
+        self._look_at_node(event.t_us, self.history.holders[event.session])
+
+    def _after_change_of_nodes(self, event: Event) -> None:
+        nodes = self.history.nodes
+        if event.node in nodes:
+            self._look_at_node(event.t_us, event.node)
+            return
+        for name in struck_by(event):
+            if name in nodes:
+                self._look_at_node(event.t_us, name)
+
+    def _look_at_node(self, now_us: int, name: str) -> None:
+        state = self.history.node(name)
+        for partition in list(state.fetching):
+            self._judge(now_us, (state.group, partition))
+        self._note_zombie(now_us, name)
+
+    def _judge(self, now_us: int, claim: Claim) -> None:
+        """Judge those that fetch a partition."""
+        history = self.history
+        fetchers = history.fetchers.get(claim)
+        if fetchers is None:
+            return
+        alive: dict[str, int] = {}
+        for name in fetchers:
+            session = history.nodes[name].session
+            if session in history.alive:
+                alive[name] = session
         if len(fetchers) > 1 or self._wrong:
-            self._judge_together(now_us, history, claim, fetchers, list(alive))
+            self._judge_together(now_us, claim, list(fetchers), list(alive))
         claimed_by = history.claims.get(claim)
         for name, session in alive.items():
             is_false = claimed_by != session
@@ -255,9 +266,10 @@ class OwnershipJudge:
                 )
 
     def _judge_together(
-        self, now_us: int, history: History, claim: Claim, fetchers: list[str], alive: list[str]
+        self, now_us: int, claim: Claim, fetchers: list[str], alive: list[str]
     ) -> None:
         """Judge whether the fetchers of one partition may fetch it at the same time."""
+        history = self.history
         running = [name for name in fetchers if not history.node(name).is_paused]
         if self._is_new("single", claim, len(alive) > 1):
             self.single.note(
@@ -285,15 +297,14 @@ class OwnershipJudge:
             del self._wrong[what, claim]
         return is_wrong and not was_wrong
 
-    def _note_zombie(self, now_us: int, history: History, name: str) -> None:
-        state = history.node(name)
-        is_zombie = (
-            state.is_alive
+    def _note_zombie(self, now_us: int, name: str) -> None:
+        state = self.history.node(name)
+        if (
+            state.session not in self.history.alive
+            and state.is_alive
             and not state.is_paused
-            and bool(state.fetching)
-            and state.session not in history.alive
-        )
-        if is_zombie:
+            and state.fetching
+        ):
             self.zombies.setdefault(name, now_us)
         elif name in self.zombies:
             self._end_zombie(now_us, name)
@@ -378,12 +389,3 @@ def _untruthful(now_us: int, history: History, claim: Claim, name: str) -> str:
     if whose == name:
         whose = f"an earlier session of {name}"
     return f"at {seconds(now_us)} {name} fetches {claim[1]}, whose claim belongs to {whose}"
-
-
-def _claims_in(event: Event) -> list[Claim]:
-    claims: list[Claim] = []
-    for change in event.detail["did"]:
-        claim = paths.parse_owner(change[1])
-        if claim is not None:
-            claims.append(claim)
-    return claims

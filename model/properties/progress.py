@@ -147,12 +147,14 @@ class ProgressJudge:
             return
         self._asked[event.node] = event.t_us
         work = self.work[event.group]
-        op = event.detail["op"]
-        number = event.detail["number"] if op == "pipelined" else 1
+        detail = event.detail
+        op, number = detail["op"], 1
+        if op == "pipelined":
+            op, number = detail["parts"][0][0], detail["number"]
         work.operations += number
         if event.t_us >= self.calm_us:
             work.trips_after_calm += 1
-        if op in READS or (op == "pipelined" and event.detail["parts"][0][0] in READS):
+        if op in READS:
             work.reads += number
 
     def _note_answer(self, event: Event) -> None:

@@ -15,7 +15,7 @@ after `QUIET_TICKS` without a disturbance, in every world.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -88,15 +88,18 @@ class RestTracker:
 
     def look(self, event: Event, history: History) -> None:
         """Update the rest after an event."""
+        if event.kind in DISTURBING and not self.sharers and not self.outlived:
+            if self.since_us is not None:
+                self.due_us = event.t_us + self.quiet_us
+            return
         if event.node in self.concerned:
             self._look_at(history, event.node)
         elif event.kind in SESSION_ENDS:
-            self._look_at(history, history.holders[event.session])
+            self._look_at_concerned(history, (history.holders[event.session],))
         else:
-            for name in struck_by(event):
-                self._look_at(history, name)
-        for name in (*self.sharers, *self.outlived) if self.outlived else self.sharers:
-            self._look_at(history, name)
+            self._look_at_concerned(history, struck_by(event))
+        if self.sharers or self.outlived:
+            self._look_at_concerned(history, (*self.sharers, *self.outlived))
         resting = not self.restless and not history.faults_in_force
         if self.since_us is None:
             if resting:
@@ -107,15 +110,18 @@ class RestTracker:
         elif event.kind in DISTURBING:
             self.due_us = event.t_us + self.quiet_us
 
+    def _look_at_concerned(self, history: History, names: Iterable[str]) -> None:
+        for name in names:
+            if name in self.concerned:
+                self._look_at(history, name)
+
     def _look_at(self, history: History, name: str) -> None:
-        if name not in self.concerned:
-            return
         state = history.node(name)
         sessions = history.sessions_of.get(name, NO_SESSIONS)
         if _is_restless(history, state, sessions):
             self.restless[name] = None
-        else:
-            self.restless.pop(name, None)
+        elif name in self.restless:
+            del self.restless[name]
         if state.is_abandoned and sessions:
             self.outlived[name] = history.outlived_claims(name)
         elif self.outlived:

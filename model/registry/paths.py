@@ -279,10 +279,13 @@ def encode_number(value: int) -> bytes:
     return str(value).encode()
 
 
+_DECIMAL = re.compile(r"-?\d{1,19}")
+
+
 def decode_number(path: str, data: bytes | None) -> int:
     """Read a decimal number; BadPayload if it is none."""
     text = as_text(path, data, "a decimal number")
-    if not re.fullmatch(r"-?\d{1,19}", text):
+    if not _DECIMAL.fullmatch(text):
         raise BadPayload(path, data, "a decimal number")
     return int(text)
 

@@ -42,7 +42,7 @@ def _read_exists(
     znode = _znode(tree, operation.path)
     if znode is None:
         return None
-    if not is_allowed(identities, znode.acl, READ):
+    if znode.acl is not OPEN and not is_allowed(identities, znode.acl, READ):
         return Failure(NoAuth, operation.path)
     return znode.seen_by(session)
 

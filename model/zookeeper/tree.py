@@ -42,6 +42,8 @@ class Change(Struct, frozen=True):
     path: str
     acl: tuple[Acl, ...] = OPEN
     parent_acl: tuple[Acl, ...] = OPEN
+    parent: str = ""
+    """The path of the parent, whose children changed; empty where only data did."""
 
 
 class Written(Struct, frozen=True):

@@ -17,7 +17,7 @@ A client is notified of one change of one path once, however many watches it has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from immutables import Map
 from msgspec import Struct
@@ -66,7 +66,18 @@ class Watches(Struct, frozen=True):
             return self
         mine = self.paths.get(client, _NOTHING).set((kind, path), None)
         table = table.set(path, there.set(client, None))
-        return replace(self, paths=self.paths.set(client, mine), **{kind: table})
+        return self._with(kind, table, self.paths.set(client, mine))
+
+    def _with(
+        self, kind: str, table: Table, paths: Map[int, Map[tuple[str, str], None]]
+    ) -> Watches:
+        """These watches with another table of one kind."""
+        # Nearly all watches are of the two kinds that fire once; `replace` takes keywords.
+        if kind == "data":
+            return Watches(table, self.child, self.persistent, self.recursive, paths)
+        if kind == "child":
+            return Watches(self.data, table, self.persistent, self.recursive, paths)
+        return replace(self, paths=paths, **{kind: table})
 
     def has(self, client: int, kind: Kind, path: str) -> bool:
         """Whether this client has such a watch."""
@@ -74,10 +85,20 @@ class Watches(Struct, frozen=True):
 
     def drop_client(self, client: int) -> Watches:
         """Drop every watch of a client, whose connection is gone."""
-        now = self
-        for kind, path in sorted(self.paths.get(client, _NOTHING)):
-            now = now._without(client, kind, path)
-        return now
+        mine = self.paths.get(client)
+        if mine is None:
+            return self
+        tables: dict[str, Any] = {}
+        for kind, path in mine:
+            if kind not in tables:
+                tables[kind] = getattr(self, kind).mutate()
+            others = tables[kind][path].delete(client)
+            if others:
+                tables[kind][path] = others
+            else:
+                del tables[kind][path]
+        changed = {kind: table.finish() for kind, table in tables.items()}
+        return replace(self, paths=self.paths.delete(client), **changed)
 
     def has_any(self, client: int, path: str, kind: WatchKind) -> bool:
         """Whether this client has a watch of this kind, which may be `any`, at the path."""
@@ -97,7 +118,7 @@ class Watches(Struct, frozen=True):
         mine = self.paths[client].delete((kind, path))
         table = table.set(path, there) if there else table.delete(path)
         paths = self.paths.set(client, mine) if mine else self.paths.delete(client)
-        return replace(self, paths=paths, **{kind: table})
+        return self._with(kind, table, paths)
 
     def fire(
         self, changes: Iterable[Change], may_read: Reader
@@ -113,12 +134,10 @@ class Watches(Struct, frozen=True):
             what, path = change.what, change.path
             if path in now.data or path in now.child or now.persistent or now.recursive:
                 now = now._fire_at(Fired(what, path), _ONCE[what], change.acl, may_read, fired)
-            if what is not WatchEventType.CHANGED:
-                parent = parent_of(path)
-                assert parent is not None, "the root is neither created nor deleted"
-                if parent in now.child or now.persistent:
-                    event = Fired(WatchEventType.CHILDREN, parent)
-                    now = now._fire_at(event, ("child",), change.parent_acl, may_read, fired)
+            parent = change.parent
+            if parent and (parent in now.child or now.persistent):
+                event = Fired(WatchEventType.CHILDREN, parent)
+                now = now._fire_at(event, ("child",), change.parent_acl, may_read, fired)
         return now, fired
 
     def may_fire(self, changes: Iterable[Change]) -> bool:
@@ -128,9 +147,7 @@ class Watches(Struct, frozen=True):
         data, child = self.data, self.child
         for change in changes:
             path = change.path
-            if path in data or path in child:
-                return True
-            if change.what is not WatchEventType.CHANGED and parent_of(path) in child:
+            if path in data or path in child or change.parent in child:
                 return True
         return False
 

@@ -83,8 +83,9 @@ def write(
     done = _WRITES[kind](tree, operation, by)
     if type(done.answer) is Failure:
         return Written(_at_zxid(tree, by.zxid), done.answer)
-    after = _at_zxid(done.tree, by.zxid)
-    return Written(after, done.answer, done.changes, done.znodes)
+    if done.tree.zxid == by.zxid:
+        return done
+    return Written(_at_zxid(done.tree, by.zxid), done.answer, done.changes, done.znodes)
 
 
 class Author(Struct, frozen=True, gc=False):  # one a write, and never part of a cycle
@@ -157,7 +158,8 @@ def _create(tree: Tree, operation: Create, by: Author) -> Written:
     grown = Tree(nodes.finish(), tree.sessions, tree.ephemerals, births, by.zxid, limited)
     if operation.ephemeral:
         grown = _with_ephemeral(grown, by.session, path)
-    return Written(grown, path, (Change(WatchEventType.CREATED, path, acl, parent.acl),))
+    change = Change(WatchEventType.CREATED, path, acl, parent.acl, parent_path)
+    return Written(grown, path, (change,))
 
 
 def _lifetime_refusal(operation: Create, by: Author) -> Failure | None:
@@ -220,7 +222,7 @@ def _delete(tree: Tree, operation: Delete, by: Author) -> Written:
         return Written(tree, Failure(BadVersion, path))
     if znode.children:
         return Written(tree, Failure(NotEmpty, path))
-    change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl)
+    change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl, parent_path)
     return Written(_without(tree, path, znode, by.zxid), None, (change,))
 
 
@@ -239,7 +241,7 @@ def _delete_container(tree: Tree, operation: DeleteContainer, by: Author) -> Wri
         return Written(tree, Failure(NotEmpty, path))
     if znode.owner != NO_SESSION:
         return Written(tree, Failure(BadVersion, path))
-    change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl)
+    change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl, parent_path)
     return Written(_without(tree, path, znode, by.zxid), None, (change,))
 
 
@@ -344,8 +346,10 @@ def close_session(tree: Tree, session: int) -> Written:
     changes: list[Change] = []
     for path in gone:
         znode = now.nodes[path]
-        parent = now.nodes[paths.parent_of(path) or paths.ROOT]
-        changes.append(Change(WatchEventType.DELETED, path, znode.acl, parent.acl))
+        parent_path = paths.parent_of(path) or paths.ROOT
+        parent = now.nodes[parent_path]
+        change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl, parent_path)
+        changes.append(change)
         now = _without(now, path, znode, zxid)
     now = replace(
         now,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
 
 from immutables import Map
 from msgspec import Struct
@@ -16,6 +17,31 @@ NO_SESSION = 0
 """The owner of a persistent znode."""
 
 CHILD_TABLE_CAPACITY = 8
+
+
+V = TypeVar("V")
+
+
+class Remembered(Generic[V]):
+    """A value that is computed at its first use. (`cached_property` takes a lock in 3.11.)"""
+
+    def __init__(self, compute: Callable[[Any], V]) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Remembered[V]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> V: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> V | Remembered[V]:
+        if instance is None:
+            return self
+        # From now on the attribute is found in the instance, before this is called.
+        value = instance.__dict__[self.name] = self.compute(instance)
+        return value
 
 
 class Znode(Struct, frozen=True, dict=True, eq=False):
@@ -53,7 +79,7 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
     def __hash__(self) -> int:
         return hash((self.data, self.owner, self.version, self.acl))
 
-    @cached_property
+    @Remembered
     def stat(self) -> Stat:
         """The Stat that a client reads."""
         return Stat(
@@ -70,7 +96,7 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
             pzxid=self.pzxid,
         )
 
-    @cached_property
+    @Remembered
     def child_names(self) -> tuple[str, ...]:
         """The names of the children in the order a server lists them."""
         return java_hash_order.in_table_order(self.children.items(), self.child_table)
@@ -81,11 +107,11 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
             return self._seen_by_owner
         return self._seen_by_others
 
-    @cached_property
+    @Remembered
     def _seen_by_owner(self) -> ZnodeView:
         return ZnodeView(self.data, self.version, True, self.stat)
 
-    @cached_property
+    @Remembered
     def _seen_by_others(self) -> ZnodeView:
         return ZnodeView(self.data, self.version, False, self.stat)
 

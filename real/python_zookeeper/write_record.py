@@ -38,7 +38,7 @@ def _event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
         return kind, {"did": [deleted(entry.before, path) for path in written.answer]}
     if isinstance(entry.operation, Failure):  # refused before it was an operation
         return EventKind.REFUSED, {"op": "undecodable"}
-    word = WORDS[type(entry.operation).__name__]
+    word = WORDS[type(entry.operation)]
     if isinstance(written.answer, Failure):
         return EventKind.REFUSED, {"op": word}
     return EventKind.APPLIED, {"op": word, "did": described_changes(entry.before, written)}

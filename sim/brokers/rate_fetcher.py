@@ -1,20 +1,46 @@
-"""The fetching side of a consumer: what it fetches, how far it has come, when it is quiet."""
+"""The fetching side of a consumer: what it fetches, how far it has come, when it is quiet.
+
+Theory of operation
+  A fetcher asks its brokers in rounds, and a round that finds nothing leaves nothing behind. So
+  while all logs that it fetches stand still, their ends are reached and their brokers answer, a
+  fetcher *rests*: its rounds are not on the calendar. Whatever may let a round find something
+  wakes it: other partitions to fetch, a change of a broker or of a rate, a link that is cut, a
+  process that is paused. Awake, it draws the times of the rounds that are over, which have found
+  nothing, and puts the next one on the calendar. A run in which fetchers rest is, event for
+  event, the run in which they do not.
+
+  In the 0.8 layout a fetcher does not rest: there the registry says who answers, and each write
+  may change it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from simpy.events import Event
 
 from watchkeeper.model.actor.effects import Fetch, Partition, Positions
 from watchkeeper.model.group.offsets import EARLIEST
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.sim.brokers.rate_log import Logs
+from watchkeeper.sim.brokers.rate_log import Log, Logs
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.zookeeper.network import Network
 
+NO_LOG = Log()
+"""What a partition has that no broker has ever served."""
 MOST_MESSAGES = 10_000
 """What one fetch brings at most, of one partition."""
+
+
+class Source(NamedTuple):
+    """Where a fetch finds its messages."""
+
+    fetch: Fetch
+    label: str
+    """The partition as a trace has it."""
+    log: Log
+    broker: Node | None
 
 
 class Fetcher:
@@ -40,12 +66,18 @@ class Fetcher:
         self._runs = 0
         """Distinguishes this run of fetches from those that were stopped."""
         self._asked_us = 0
+        self._due_us = 0
+        """When the round that was asked last will have been answered."""
         self._last_bytes = 0
+        self._sources: list[Source] = []
+        """The sources of `current`, found after so many changes of the logs."""
+        self._found_after = -1
 
     # --- for the program ---------------------------------------------------------------
 
     def fetch_exactly(self, fetches: Iterable[Fetch]) -> Event | None:
         """Fetch these and no others; an event that happens when the others are quiet."""
+        self.wake()
         wanted = {fetch.partition: fetch for fetch in fetches}
         stopping = [partition for partition in self.current if partition not in wanted]
         starting = [partition for partition in wanted if partition not in self.current]
@@ -55,6 +87,7 @@ class Fetcher:
             if partition in self.current and self.current[partition].stream != fetch.stream
         ]
         self.current = wanted
+        self._found_after = -1
         is_under_way = self._is_under_way()
         for partition in stopping:
             if is_under_way:
@@ -72,7 +105,7 @@ class Fetcher:
         if wanted and not self._is_running:
             self._is_running = True
             self._runs += 1
-            self._plan(self.kernel.now_us + self.chance.below(self.every_us))
+            self._plan(self.kernel.now_us + self.chance.below(self.every_us), rests=False)
         return self._when_quiet()
 
     def _begin(self, fetch: Fetch) -> None:
@@ -90,7 +123,7 @@ class Fetcher:
 
     def known_positions(self) -> Positions:
         """Where I stand, as far as I know; a place that only a broker knows is not known."""
-        return tuple((partition, at) for partition, at in self._positions.items() if at >= 0)
+        return tuple([pair for pair in self._positions.items() if pair[1] >= 0])
 
     def forget(self, partitions: Iterable[Partition] | None) -> None:
         """Forget where I stood."""
@@ -113,24 +146,41 @@ class Fetcher:
 
     def stop(self) -> None:
         """The process is gone, or its program is over."""
+        self.wake()
         for partition in (*self.current, *self._stopping):
             self._write(partition, "ceases", 0)
         self.current = {}
+        self._found_after = -1
         self._stopping.clear()
         self._is_running = False
         self._runs += 1
 
     # --- fetching ----------------------------------------------------------------------
 
-    def _plan(self, at_us: int) -> None:
-        """Ask all my brokers at that moment; they will all have answered some time later."""
-        took = self.chance.draw(self.kernel.profile.fetch) + self._transfer_us()
-        self._asked_us = at_us
-        self.kernel.at(at_us + took, self._arrive, self._runs)
+    def _plan(self, at_us: int, *, rests: bool) -> None:
+        """Ask all my brokers at that moment; they will all have answered some time later.
 
-    def _transfer_us(self) -> int:
-        """What it takes to carry as much as came the last time."""
-        return self._last_bytes * 1000 // self.kernel.profile.bytes_per_ms
+        That time includes what it takes to carry as much as came the last time.
+        """
+        profile = self.kernel.profile
+        took = self.chance.draw(profile.fetch) + self._last_bytes * 1000 // profile.bytes_per_ms
+        self._asked_us = at_us
+        self._due_us = at_us + took
+        if rests:
+            self.network.resting_fetchers[self] = None
+        else:
+            self.kernel.at(self._due_us, self._arrive, self._runs)
+
+    def wake(self) -> None:
+        """A round may find something: put the next one on the calendar, if it is not there."""
+        if self not in self.network.resting_fetchers:
+            return
+        del self.network.resting_fetchers[self]
+        now, fetch = self.kernel.now_us, self.kernel.profile.fetch
+        while self._due_us < now:
+            self._asked_us = max(self._asked_us + self.every_us, self._due_us)
+            self._due_us = self._asked_us + self.chance.draw(fetch)
+        self.kernel.at(self._due_us, self._arrive, self._runs)
 
     def _is_under_way(self) -> bool:
         return self._is_running and self._asked_us <= self.kernel.now_us
@@ -143,51 +193,74 @@ class Fetcher:
             resumed = self.node.until_resumed().callbacks
             resumed.append(lambda event: self._arrive(runs))
             return
-        self._deliver()
+        rests = self._deliver() and self.logs.layout == "0.7"
         if self._stopping:
             self._fall_quiet()
         if self.current:
-            self._plan(max(self._asked_us + self.every_us, self.kernel.now_us))
+            at_us = max(self._asked_us + self.every_us, self.kernel.now_us)
+            self._plan(at_us, rests=rests)
         else:
             self._is_running = False
 
-    def _deliver(self) -> None:
-        """Take what each broker has, of those that can be reached."""
+    def _find_sources(self) -> list[Source]:
+        """Return where each fetch finds its messages, by what the world has now."""
+        logs = self.logs
+        if self._found_after != logs.changes or logs.layout == "0.8":
+            self._found_after = logs.changes
+            self._sources = [
+                Source(
+                    fetch,
+                    f"{partition.topic}/{partition.name}",
+                    logs.logs.get(partition, NO_LOG),
+                    logs.broker_for(partition, fetch.address),
+                )
+                for partition, fetch in self.current.items()
+            ]
+        return self._sources
+
+    def _deliver(self) -> bool:
+        """Take what each broker has, of those that can be reached.
+
+        Return whether the next round finds nothing, if nothing changes until then.
+        """
         moved: dict[str, tuple[int, int]] = {}
         failed: dict[str, list[Fetch]] = {}
         reached: dict[Node | None, bool] = {None: False}
-        now, logs, positions = self.kernel.now_us, self.logs, self._positions
+        now, positions = self.kernel.now_us, self._positions
         size = 0
-        for fetch in self.current.values():
-            partition = fetch.partition
-            broker = logs.broker_for(partition, fetch.address)
+        is_still = True
+        for fetch, label, log, broker in self._find_sources():
             if broker is not None and broker not in reached:
                 reached[broker] = self._reaches(broker)
             if not reached[broker]:
                 name = broker.name if broker is not None else fetch.address or "no leader"
                 failed.setdefault(name, []).append(fetch)
                 continue
-            before = positions.get(partition)
-            log = logs.logs[partition]
+            if log.rate_per_1000_s:
+                is_still = False
+            before = positions.get(fetch.partition)
             if before is None or (end := log.end(now)) == before:
                 continue
+            is_still = False
             most = before + MOST_MESSAGES
             after = end if before < 0 or end < most else most
-            positions[partition] = after
+            positions[fetch.partition] = after
             if after > before >= 0:
-                moved[f"{partition.topic}/{partition.name}"] = (before, after)
+                moved[label] = (before, after)
                 size += (after - before) * log.size_bytes
         self._last_bytes = size
         if moved:
             self._say(EventKind.FETCHED, {"moved": moved})
         if failed or self._failures:
             self._note_failures(failed)
+            return False
+        return is_still
 
     def _reaches(self, broker: Node) -> bool:
         return (
             broker.is_alive
             and not broker.is_paused
-            and not self.network.stops_fetch(self.node.name, broker.name)
+            and not (self.network.cuts and self.network.stops_fetch(self.node.name, broker.name))
         )
 
     def _note_failures(self, failed: dict[str, list[Fetch]]) -> None:
@@ -197,6 +270,7 @@ class Fetcher:
             times = self._failures[name]
             self._say(EventKind.FETCH_FAILED, {"from": name, "times": times})
             if self.ends_on_error and times > 1:
+                self._found_after = -1
                 for fetch in fetches:
                     del self.current[fetch.partition]
                     self._write(fetch.partition, "ceases", 0)

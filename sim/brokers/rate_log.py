@@ -57,6 +57,8 @@ class Logs:
         self._at: dict[str, list[tuple[Node, dict[Partition, None]]]] = {}
         """Address -> who listens there."""
         self._leaders: dict[Partition, tuple[object, int]] = {}
+        self.changes = 0
+        """How often it changed who serves what, or at which rate it is written."""
 
     # --- brokers -----------------------------------------------------------------------
 
@@ -135,6 +137,8 @@ class Logs:
 
     def _spread(self, topic: str) -> None:
         """Producers write to all partitions alike whose broker is up."""
+        self.changes += 1
+        self.ensemble.network.wake_fetchers()
         now = self.kernel.now_us
         up = self.partitions_up(topic)
         loads = self.loads.get(topic, [])

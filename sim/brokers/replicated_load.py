@@ -16,7 +16,7 @@ class ReplicatedLoad:
 
     def __init__(self, plan: ClusterPlan, prefix: str, calls: Calls) -> None:
         node = Node(calls.kernel, plan.writer(prefix), NO_PROGRAM)
-        node.is_alive = True
+        node.begin()
         self.tasks = Tasks(node, calls)
         self.writer = Writer(plan.addresses)
         self.loads: dict[Load, SteadyLoad] = {}

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from simpy import Environment
-from simpy.events import NORMAL, Event
+from simpy.events import NORMAL, URGENT, Event, EventPriority
 
 from watchkeeper.model.trace.trace import NOTHING, Row
 from watchkeeper.sim.engine.latency_profile import Profile
@@ -15,9 +15,6 @@ from watchkeeper.sim.engine.random_streams import Streams
 
 EPOCH_US = 1_320_000_000_000_000
 """When a run begins, for clocks: a day of 2011."""
-
-PLAIN_CALL = 5
-"""The length of a calendar entry that holds a call and its argument instead of an event."""
 
 
 class Kernel(Environment):
@@ -33,25 +30,45 @@ class Kernel(Environment):
         self.operations = 0
         """ZooKeeper operations answered so far, for the statistics."""
 
+    @property
+    def now(self) -> int:
+        """The time, as SimPy names it."""
+        return self.now_us
+
+    # Every calendar entry is a call and its argument: a tuple is much cheaper than a SimPy
+    # event, and few entries are events. `_eid` keeps entries of one moment in the order in
+    # which they were made.
+
     def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call a function with its argument after a delay."""
-        self.at(self.now_us + delay_us, call, argument)
+        due: Any = (self.now_us + delay_us, NORMAL, next(self._eid), call, argument)
+        heappush(self._queue, due)
 
     def at(self, due_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call a function with its argument at a moment of the run."""
-        # A plain tuple is much cheaper than a SimPy event, and most calendar entries are
-        # calls. `_eid` keeps entries of one moment in the order in which they were made.
         due: Any = (due_us, NORMAL, next(self._eid), call, argument)
         heappush(self._queue, due)
 
+    def at_once(self, call: Callable[[Any], object], argument: Any) -> None:
+        """Call a function before every other entry of this moment."""
+        due: Any = (self.now_us, URGENT, next(self._eid), call, argument)
+        heappush(self._queue, due)
+
+    def schedule(
+        self,
+        event: Event,
+        priority: EventPriority = NORMAL,
+        delay: int = 0,  # type: ignore[override]
+    ) -> None:
+        """Let an event happen after a delay: what SimPy calls for its own events."""
+        due: Any = (self.now_us + delay, priority, next(self._eid), self._let_happen, event)
+        heappush(self._queue, due)
+
     def step(self) -> None:
-        """Process the next calendar entry: SimPy's step, extended by plain calls."""
+        """Process the next calendar entry."""
         due: Any = heappop(self._queue)
-        self._now = self.now_us = due[0]
-        if len(due) == PLAIN_CALL:
-            due[3](due[4])
-        else:
-            self._let_happen(due[3])
+        self.now_us = due[0]
+        due[3](due[4])
 
     def _let_happen(self, event: Any) -> None:
         """Run the callbacks of an event that is due."""
@@ -65,13 +82,9 @@ class Kernel(Environment):
         """Process every entry that is due before this moment, and set the clock to it."""
         queue: Any = self._queue
         while queue and queue[0][0] < end_us:
-            due = heappop(queue)
-            self._now = self.now_us = due[0]
-            if len(due) == PLAIN_CALL:
-                due[3](due[4])
-            else:
-                self._let_happen(due[3])
-        self._now = self.now_us = end_us
+            self.now_us, _, _, call, argument = heappop(queue)
+            call(argument)
+        self.now_us = end_us
 
     def settle(self, event: Event, value: Any) -> None:
         """Trigger an event now, without a calendar entry.

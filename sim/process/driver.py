@@ -1,13 +1,15 @@
-"""Runs a program as a SimPy process: takes its effects and sends the answers back.
+"""Runs a program: takes its effects and sends the answers back.
 
 One loop does it. A coroutine is sent an answer and yields its next effect; most effects are
-answered at once, the others with an event that the process waits for. A turn that ends
-returns the state for the next one; a turn that raises leaves the state as it was.
+answered at once, the others with a SimPy event, whose callback continues the loop: a process
+of SimPy would run a generator for each wait. A turn that ends returns the state for the next
+one; a turn that raises leaves the state as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simpy.events import Event
@@ -44,9 +46,17 @@ from watchkeeper.sim.zookeeper.client import Client
 if TYPE_CHECKING:
     from watchkeeper.sim.process.tasks import Tasks
 
-Steps = Generator[Event, Any, Any]
 ZOOKEEPER = ZooKeeper()
 REQUESTS = (Operation, Pipelined)
+
+
+class AnswerFollows(Enum):
+    """What stands for the answer to a request until it comes."""
+
+    ANSWER_FOLLOWS = "the answer follows"
+
+
+ANSWER_FOLLOWS = AnswerFollows.ANSWER_FOLLOWS
 
 
 class Fetching(AnyFetching, Protocol):
@@ -70,6 +80,20 @@ class Driver:
         self.on_end: Callable[[Ended], None] | None = None
         self.caller = Caller()
         """The program, as a caller of RPCs beside the tasks of its process."""
+        self._program = node.program
+        self._state: Any = None
+        self._coroutine: Any = None
+        """The turn that is under way."""
+        self._turn_began_us = 0
+        self._failures = 0
+        """The turns that have failed one after the other at one moment."""
+        self._takes_event = False
+        """Whether the program waits for a notification."""
+        self._is_sending = False
+        """Whether the client is about to take a request, and may refuse it."""
+        self._refusal: Event | None = None
+        self._answer: Any = None
+        """The answer to an effect that did not have to wait."""
         self._is_idle = False
         self._steps = 0
         """Effects and turns since the clock was last seen to advance."""
@@ -82,7 +106,7 @@ class Driver:
             Emit: self._emit,
         }
         """Effects that are answered at once."""
-        self._later: dict[type[Any], Callable[[Any], Event | None]] = {
+        self._later: dict[type[Any], Callable[[Any], Event | AnswerFollows | None]] = {
             NextEvent: self._next_event,
             Sleep: self._sleep,
             NewSession: self._new_session,
@@ -104,107 +128,177 @@ class Driver:
         tasks.answer(self.caller, effect, lambda answer: self.kernel.settle(event, answer))
         return event
 
-    def run(self) -> Steps:
-        """Take turn after turn until the program ends or its process is killed."""
-        program = self.node.program
-        state = program.initial_state
-        failures = 0
-        while True:
-            self._count_step()
-            coroutine: Any = program.turn(ZOOKEEPER, program.me, state)
-            started_us = self.kernel.now_us
-            try:
-                outcome = yield from self._turn(coroutine)
-            except ZooKeeperError as error:
-                self._write(EventKind.TURN_FAILED, {"error": str(error)})
-                failures = failures + 1 if self.kernel.now_us == started_us else 0
-                if failures > MOST_FAILURES_AT_ONCE:
-                    why = f"failed {failures} times at one moment, last with: {error}"
-                    raise ProgramLoops(self.node.name, why) from error
-                continue
-            except Exception as error:
-                error.add_note(f"in {self.node.name} at {self.kernel.now_us / 1e6:.6f} s")
-                raise
-            if outcome is KILLED:
-                coroutine.close()
-                return
-            if isinstance(outcome, Ended):
-                self._end(outcome)
-                return
-            state = outcome
+    def start(self) -> None:
+        """Run the program, from this moment on."""
+        self._program = self.node.program
+        self._state = self._program.initial_state
+        self.kernel.at_once(self._begin, None)
 
-    def _turn(self, coroutine: Any) -> Steps:
-        """Take one turn; return its outcome, or KILLED."""
-        node = self.node
-        at_once, later = self._at_once, self._later
-        answer: Any = None
-        while True:
-            try:
-                effect = coroutine.send(answer)
-            except StopIteration as done:
-                return done.value
-            kind = type(effect)
-            self._count_step()
-            if kind in at_once:
-                answer = at_once[kind](effect)
-                continue
-            if self.before is not None and isinstance(effect, REQUESTS):
-                # A fault that strikes here may pause or kill this very process.
-                for purpose in _purposes(effect):
-                    self.before(purpose)
-                yield from self._stand_still()
-                if not node.runs_program:
-                    return KILLED
-            event = later[kind](effect) if kind in later else self._operate(effect)
-            answer = None if event is None else (yield event)
-            if node.is_paused or not node.runs_program:
-                yield from self._stand_still()
-                if not node.runs_program:
-                    return KILLED
-            if kind is NextEvent:
-                # Taken only now: a pause may have lain between the wake-up and this point,
-                # and a new session may have emptied the inbox meanwhile.
-                answer = self._take()
+    def _begin(self, _: None) -> None:
+        self._begin_turn()
+        self._go_on(None)
 
-    def _count_step(self) -> None:
-        """Raise ProgramLoops if the program continues without end at one moment."""
+    def _begin_turn(self) -> None:
         self._steps += 1
-        if self._steps < MOST_STEPS_AT_ONCE:
-            return
+        if self._steps >= MOST_STEPS_AT_ONCE:
+            self._check_steps()
+        program = self._program
+        self._coroutine = program.turn(ZOOKEEPER, program.me, self._state)
+        self._turn_began_us = self.kernel.now_us
+
+    def _go_on(self, answer: Any) -> None:
+        """Send the program its answers, until it waits for one that comes later or is over."""
+        at_once = self._at_once
+        try:
+            while True:
+                try:
+                    effect = self._coroutine.send(answer)
+                except StopIteration as done:
+                    answer = None
+                    if not self._end_turn(done.value):
+                        return
+                    continue
+                except ZooKeeperError as error:
+                    answer = None
+                    self._fail_turn(error)
+                    continue
+                self._steps += 1
+                if self._steps >= MOST_STEPS_AT_ONCE:
+                    self._check_steps()
+                kind = type(effect)
+                if kind in at_once:
+                    answer = at_once[kind](effect)
+                    continue
+                if self.before is not None and not self._outlives_faults(effect):
+                    return
+                if not self._perform(effect):
+                    return
+                answer = self._answer
+        except Exception as error:
+            error.add_note(f"in {self.node.name} at {self.kernel.now_us / 1e6:.6f} s")
+            raise
+
+    def _end_turn(self, outcome: Any) -> bool:
+        """Take the state after a turn; return whether there is another turn."""
+        if isinstance(outcome, Ended):
+            self._end(outcome)
+            return False
+        self._state = outcome
+        self._begin_turn()
+        return True
+
+    def _fail_turn(self, error: ZooKeeperError) -> None:
+        """A turn raised an error: the next one begins with the same state."""
+        self._write(EventKind.TURN_FAILED, {"error": str(error)})
+        has_waited = self.kernel.now_us != self._turn_began_us
+        self._failures = 0 if has_waited else self._failures + 1
+        if self._failures > MOST_FAILURES_AT_ONCE:
+            why = f"failed {self._failures} times at one moment, last with: {error}"
+            raise ProgramLoops(self.node.name, why) from error
+        self._begin_turn()
+
+    def _outlives_faults(self, effect: Any) -> bool:
+        """Let faults strike that wait for this request; return whether the process still runs."""
+        if isinstance(effect, REQUESTS) and self.before is not None:
+            for purpose in _purposes(effect):
+                self.before(purpose)
+            if self.node.is_paused or not self.node.runs_program:
+                self._when_running(self._perform_and_go_on, effect)
+                return False
+        return True
+
+    def _perform_and_go_on(self, effect: Any) -> None:
+        if self._perform(effect):
+            self._go_on(self._answer)
+
+    def _perform(self, effect: Any) -> bool:
+        """Begin what is answered later; return whether the answer is there already."""
+        kind = type(effect)
+        self._takes_event = kind is NextEvent
+        event = self._later[kind](effect) if kind in self._later else self._operate(effect)
+        if event is ANSWER_FOLLOWS:
+            return False
+        answer = None
+        if event is not None:
+            if event.callbacks is not None:
+                event.callbacks.append(self._happened)
+                return False
+            answer = event.value
+        if self.node.is_paused or not self.node.runs_program:
+            self._when_running(self._answered, answer)
+            return False
+        self._answer = self._take() if self._takes_event else answer
+        return True
+
+    def _happened(self, event: Event) -> None:
+        """What the program waits for has happened."""
+        if self.node.is_paused or not self.node.runs_program:
+            self._when_running(self._answered, event.value)
+        else:
+            self._answered(event.value)
+
+    def _answered(self, answer: Any) -> None:
+        # A notification is taken only now: a pause may have lain between the wake-up and this
+        # point, and a new session may have emptied the inbox meanwhile.
+        self._go_on(self._take() if self._takes_event else answer)
+
+    def _when_running(self, call: Callable[[Any], None], argument: Any) -> None:
+        """Call this now, or after a pause; never for a process whose program is over."""
+        node = self.node
+        if not node.runs_program:
+            self._coroutine.close()
+        elif node.is_paused:
+            resumed: Any = node.until_resumed().callbacks
+            resumed.append(lambda _: self._when_running(call, argument))
+        else:
+            call(argument)
+
+    def _check_steps(self) -> None:
+        """Raise ProgramLoops if the program continues without end at one moment."""
         if self._seen_us == self.kernel.now_us:
             reason = f"has gone on for {MOST_STEPS_AT_ONCE:,} steps at one moment"
             raise ProgramLoops(self.node.name, reason)
         self._steps, self._seen_us = 0, self.kernel.now_us
 
-    def _stand_still(self) -> Steps:
-        """Wait while the process is paused."""
-        while self.node.is_paused and self.node.runs_program:
-            yield self.node.until_resumed()
-
     # --- ZooKeeper ---------------------------------------------------------------------
 
-    def _operate(self, effect: Any) -> Event:
-        """Send an operation; the event that its answer has come."""
+    def _operate(self, effect: Any) -> Event | AnswerFollows:
+        """Send an operation; return ANSWER_FOLLOWS, or an event if the client refuses it.
+
+        Nearly all waits of a program are of this kind, so they need no event: the answer
+        continues the program.
+        """
         if not isinstance(effect, REQUESTS):
             raise NotAnEffect(self.node.name, effect)
         if self._is_idle and effect.purpose not in QUIET_PURPOSES:
             self._is_idle = False
             self._write(EventKind.WOKEN)
-        client = self.node.client
+        node = self.node
+        client = node.client
         assert client is not None, "a process that asks ZooKeeper has a client"
         described = described_operation(effect)
-        self._write(EventKind.REQUEST, described)
-        event = Event(self.kernel)
-        known = len(self.node.inbox)
+        self.kernel.write(
+            node.name, EventKind.REQUEST, described, session=client.session, group=node.group
+        )
+        known = len(node.inbox)
 
         def answered(answer: Any, zxid: int) -> None:
-            if self.node.inbox:
-                self.node.inbox = without_superseded(self.node.inbox, effect, answer, known)
+            if node.inbox:
+                node.inbox = without_superseded(node.inbox, effect, answer, known)
             self._note_answer(effect, described["op"], answer, zxid)
-            self.kernel.settle(event, answer)
+            if self._is_sending:
+                self._refusal = Event(self.kernel)
+                self.kernel.settle(self._refusal, answer)
+            elif node.is_paused or not node.runs_program:
+                self._when_running(self._go_on, answer)
+            else:
+                self._go_on(answer)
 
+        self._is_sending = True
         client.request(effect, answered)
-        return event
+        self._is_sending = False
+        refusal, self._refusal = self._refusal, None
+        return refusal or ANSWER_FOLLOWS
 
     def _operate_for(
         self, effect: Operation[Any] | Pipelined, reply: Callable[[Any], object]
@@ -368,11 +462,5 @@ def _purposes(effect: Operation[Any] | Pipelined) -> tuple[str, ...]:
     return effect.purposes if isinstance(effect, Pipelined) else (effect.purpose,)
 
 
-class _Killed:
-    """The outcome of a turn that a fault ended in the middle: it killed the process, or ended
-    the program."""
-
-
-KILLED = _Killed()
 MOST_FAILURES_AT_ONCE = 1_000
 MOST_STEPS_AT_ONCE = 100_000

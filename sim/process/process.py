@@ -32,6 +32,8 @@ class Node:
         self.is_deaf = False
         """Paused, or just awake and not yet aware of what has arrived meanwhile."""
         self.is_alive = False
+        self.runs_program = False
+        """Whether the program runs, or will when a pause is over."""
         self.is_abandoned = False
         """Whether the program is over and the process goes on: its client stays connected, and
         no program reads the inbox."""
@@ -51,10 +53,9 @@ class Node:
         self.client = Client(self, ensemble, timeout_us, resends_watches=resends_watches)
         return self.client
 
-    @property
-    def runs_program(self) -> bool:
-        """Whether the program runs, or will when a pause is over."""
-        return self.is_alive and not self.is_abandoned
+    def begin(self) -> None:
+        """The process is there."""
+        self.is_alive = self.runs_program = True
 
     # --- the inbox ---------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ class Node:
             return
         self.inbox.append(notification)
         if isinstance(notification, Fired):
-            detail = {"what": notification.what.value, "path": notification.path}
+            detail = {"what": notification.what._value_, "path": notification.path}
         elif isinstance(notification, SessionEvent):
             detail = {"what": notification.value}
         else:
@@ -96,6 +97,7 @@ class Node:
         """Pause: nothing runs, and what arrives waits in the socket."""
         if self.client is not None:
             self.client.pulse.wake()
+            self.client.ensemble.network.wake_fetchers()
         self.is_paused = True
         self.is_deaf = True
         self._wakings += 1
@@ -148,12 +150,13 @@ class Node:
     def abandon(self) -> None:
         """The program is over; its process keeps the client, and so the session."""
         self.is_abandoned = True
+        self.runs_program = False
         self.inbox.clear()
         self._waiter = None
 
     def kill(self) -> None:
         """The process is gone."""
-        self.is_alive = False
+        self.is_alive = self.runs_program = False
         self.inbox.clear()
         self._waiter = None
         self._on_awake.clear()

@@ -33,7 +33,7 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import described_operation
 from watchkeeper.sim.brokers.rate_fetcher import Fetcher
 from watchkeeper.sim.engine.kernel import Kernel
-from watchkeeper.sim.process.driver import REQUESTS, Driver
+from watchkeeper.sim.process.driver import REQUESTS, AnswerFollows, Driver
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.replay.stepped_client import NEVER_US, SteppedClient
 from watchkeeper.sim.world import World
@@ -154,7 +154,7 @@ class SteppedDriver(Driver):
 
     # --- requests ----------------------------------------------------------------------
 
-    def _operate(self, effect: Any) -> Event:
+    def _operate(self, effect: Any) -> Event | AnswerFollows:
         if (
             self.is_free
             or not isinstance(effect, REQUESTS)

@@ -51,12 +51,13 @@ class Batch:
         while self.at < len(operations):
             at = self.at
             operation = operations[at]
-            if type(operation) in WRITES:
+            kind = type(operation)
+            if kind in WRITES:
                 self._submit(at, operation)
             elif self.pending:
                 break
-            elif isinstance(operation, Sync) and server.state == "following":
-                self._sync(at, operation)
+            elif kind is Sync and server.state == "following":
+                self._sync(at, operation.path)
             else:
                 is_awake = server.watches is not watches
                 answers[at] = server.look(self.connection, operation, is_awake=is_awake)
@@ -66,9 +67,9 @@ class Batch:
         if self.at == len(operations) and not self.pending:
             server.reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
 
-    def _sync(self, index: int, operation: Sync) -> None:
+    def _sync(self, index: int, path: str) -> None:
         self.pending += 1
-        self.server.ensemble.sync(self.server, lambda: self._done(index, operation.path))
+        self.server.ensemble.sync(self.server, lambda: self._done(index, path))
 
     def _done(self, index: int, answer: Any) -> None:
         self.answers[index] = answer

@@ -334,9 +334,12 @@ class Client:
     def replied(self, message: tuple[Connection, Request, Any, int, int]) -> None:
         """A reply has arrived."""
         connection, request, answer, zxid, seen_zxid = message
-        if self._is_late(connection, self.replied, message):
+        # Nearly every reply is in time; that is found out without a call.
+        if (self.connection is not connection or self.node.is_deaf) and self._is_late(
+            connection, self.replied, message
+        ):
             return
-        self.pulse.heard()
+        self.pulse.is_pinged = False
         if seen_zxid > self.last_zxid:
             self.last_zxid = seen_zxid
         done = request.client_done
@@ -352,7 +355,7 @@ class Client:
         connection, event, zxid = message
         if self._is_late(connection, self.hear, message):
             return
-        self.pulse.heard()
+        self.pulse.is_pinged = False
         if zxid > self.last_zxid:
             self.last_zxid = zxid
         if self.armed is not None:

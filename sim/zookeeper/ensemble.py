@@ -107,6 +107,8 @@ class Ensemble:
         self._last_there_us = 0
         self.chance = kernel.streams(f"{prefix}ensemble")
         self.servers = [Server(self, index) for index in range(plan.zookeeper.servers)]
+        self.quorum = len(self.servers) // 2 + 1
+        """How many servers are a majority."""
         self.sessions = Sessions(self)
         self.election = Election(self)
         self.lifetimes = LifetimeTimer(self)
@@ -115,11 +117,6 @@ class Ensemble:
         """A number for a connection that is about to be made."""
         self._connections += 1
         return self._connections
-
-    @property
-    def quorum(self) -> int:
-        """How many servers are a majority."""
-        return len(self.servers) // 2 + 1
 
     def server(self, name: str) -> Server:
         """The server of this name."""
@@ -134,7 +131,9 @@ class Ensemble:
     def hears_leader(self, server: Server) -> bool:
         """Whether there is a leader, and messages pass between it and this server."""
         leader = self.leader
-        return leader is not None and (not self.network.cuts or self.in_touch(server, leader))
+        if leader is None:
+            return False
+        return not self.network.cuts or self.in_touch(server, leader)
 
     # --- writes ------------------------------------------------------------------------
 
@@ -164,8 +163,10 @@ class Ensemble:
             self.election.when_in_touch(server, lambda: self.forward(server, call))
             return
         epoch = self.epoch
-        now = self.kernel.now_us
-        server.forwarded_us = max(now + self.network.hop_us(), server.forwarded_us)
+        arrival_us = self.kernel.now_us + self.network.hop_us()
+        if arrival_us < server.forwarded_us:
+            arrival_us = server.forwarded_us
+        server.forwarded_us = arrival_us
 
         def arrive(_: None) -> None:
             if self.epoch != epoch or self.leader is None:
@@ -175,7 +176,7 @@ class Ensemble:
             else:
                 call()
 
-        self.kernel.at(server.forwarded_us, arrive, None)
+        self.kernel.at(arrival_us, arrive, None)
 
     def _propose(
         self,
@@ -259,29 +260,38 @@ class Ensemble:
         leader = self.leader
         assert leader is not None, "only a leader adds to the log"
         network, now = self.network, self.kernel.now_us
-        own = max(now + network.sync_us(), leader.last_logged_us)
-        leader.last_logged_us = entry.logged_us[leader.index] = own
+        committed = now + network.sync_us()
+        if committed < leader.last_logged_us:
+            committed = leader.last_logged_us
+        leader.last_logged_us = entry.logged_us[leader.index] = committed
         followers = self.followers()
         if len(followers) + 1 < self.quorum:
             return
-        committed = own
         if followers:
             back = network.hop_us()
-            there = max(now + network.hop_us() + network.sync_us(), self._last_there_us)
+            there = now + network.hop_us() + network.sync_us()
+            if there < self._last_there_us:
+                there = self._last_there_us
             self._last_there_us = there
             for server in followers:
                 entry.logged_us[server.index] = there
-            committed = max(own, there + back)
-        self.last_commit_us = max(committed, self.last_commit_us)
-        self.kernel.at(self.last_commit_us, self._commit, (self.epoch, entry))
+            if there + back > committed:
+                committed = there + back
+        if committed < self.last_commit_us:
+            committed = self.last_commit_us
+        self.last_commit_us = committed
+        self.kernel.at(committed, self._commit, (self.epoch, entry))
 
     def followers(self) -> list[Server]:
         """The followers that hear of the leader now."""
-        return [
+        following = [
             server
             for server in self.servers
-            if server.state == "following" and not server.is_paused and self.hears_leader(server)
+            if server.state == "following" and not server.is_paused
         ]
+        if not self.network.cuts:
+            return following
+        return [server for server in following if self.hears_leader(server)]
 
     def replicate_again(self) -> None:
         """Followers are back in touch: replicate what could not be committed without them."""
@@ -300,8 +310,9 @@ class Ensemble:
             return
         # Acknowledgements may come out of order after a partition heals; the log does not.
         entry.is_acknowledged = True
-        while self.uncommitted and self.uncommitted[0].is_acknowledged:
-            self._take_effect(self.uncommitted.popleft(), leader)
+        uncommitted = self.uncommitted
+        while uncommitted and uncommitted[0].is_acknowledged:
+            self._take_effect(uncommitted.popleft(), leader)
 
     def _take_effect(self, entry: Entry, leader: Server) -> None:
         self.settle(entry, leader)
@@ -320,11 +331,7 @@ class Ensemble:
             self.sessions.leases.pop(entry.session, None)
         entry.detail["by"] = entry.node
         self.kernel.write(
-            server.name,
-            entry.kind,
-            entry.detail,
-            session=entry.session,
-            zxid=entry.zxid,
+            server.name, entry.kind, entry.detail, session=entry.session, zxid=entry.zxid
         )
 
     def sync(self, server: Server, done: Callable[[], None]) -> None:

@@ -32,8 +32,8 @@ class Pulse:
         self.sent_us = 0
         self.is_resting = False
         self._period_us = 0
-        self._is_pinged = False
-        """Whether a ping waits for an answer."""
+        self.is_pinged = False
+        """Whether a ping waits for an answer: for anything that comes from the server."""
         self._beats = 0
         """Distinguishes the beats since the last awakening from those before."""
 
@@ -42,7 +42,7 @@ class Pulse:
         half = timeout_us // 3
         self._period_us = half - self.client.chance.below(min(MOST_JITTER_US, half // 2))
         self.sent_us = self.kernel.now_us
-        self.heard()
+        self.is_pinged = False
         self.network.pulses[self] = None
         self.is_resting = True
         if not self.network.is_calm:
@@ -55,10 +55,6 @@ class Pulse:
             self.is_resting = False
         self._beats += 1
         self.network.pulses.pop(self, None)
-
-    def heard(self) -> None:
-        """Something has come from the server."""
-        self._is_pinged = False
 
     # --- resting -----------------------------------------------------------------------
 
@@ -95,7 +91,7 @@ class Pulse:
         if client.node.is_deaf:
             client.node.when_awake(lambda: self._beat(message))
             return
-        if self._is_pinged:
+        if self.is_pinged:
             client.lose("no answer")
             return
         if self.network.is_calm:
@@ -105,7 +101,7 @@ class Pulse:
         if quiet_us < self._period_us:
             self.kernel.after(self._period_us - quiet_us, self._beat, message)
             return
-        self._is_pinged = True
+        self.is_pinged = True
         self.sent_us = self.kernel.now_us
         connection.up.send(connection.server.receive, (connection, Request(PING)))
         self.kernel.after(self._period_us, self._beat, message)

@@ -14,11 +14,11 @@ from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.sim.engine.kernel import Kernel
 
 
-class Heartbeat(Protocol):
-    """The pings of a client; while nothing is wrong they are counted instead of simulated."""
+class Resting(Protocol):
+    """Something that is not simulated step by step while nothing can come of a step."""
 
     def wake(self) -> None:
-        """Simulate each ping from now on."""
+        """Simulate each step from now on."""
 
 
 class Network:
@@ -35,8 +35,10 @@ class Network:
         """(from, to) -> the partitions that keep anything from passing."""
         self.delays: dict[str, tuple[int, FaultEffect]] = {}
         """Node -> how much longer everything takes that it sends or receives."""
-        self.pulses: dict[Heartbeat, None] = {}
+        self.pulses: dict[Resting, None] = {}
         """The pulses of all clients that are connected."""
+        self.resting_fetchers: dict[Resting, None] = {}
+        """The fetchers whose rounds find nothing."""
         self.servers_paused = 0
         self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], object], Any]]] = {}
 
@@ -49,6 +51,11 @@ class Network:
         """The calm is over: from now on it matters which ping is answered."""
         for pulse in list(self.pulses):
             pulse.wake()
+
+    def wake_fetchers(self) -> None:
+        """From now on a round of a fetcher may find something, or no broker."""
+        for fetcher in list(self.resting_fetchers):
+            fetcher.wake()
 
     def slow_down(self, node: str, by_us: int, effect: FaultEffect) -> None:
         """Let everything that a node sends or receives take longer."""
@@ -77,6 +84,7 @@ class Network:
         """Let nothing pass from now on."""
         self.cuts.setdefault((sender, receiver), []).append(effect)
         self.wake_pulses()
+        self.wake_fetchers()
 
     def heal(self, sender: str, receiver: str, effect: FaultEffect) -> None:
         """Undo one cut. What was sent meanwhile arrives now, as TCP sends it again."""
@@ -123,16 +131,12 @@ class Wire:
         if network.cuts and (self.sender, self.receiver) in network.cuts:
             network.hold(self, call, argument)
             return
-        network.kernel.at(self.arrival_us(depart_us), call, argument)
-
-    def arrival_us(self, depart_us: int = 0) -> int:
-        """When a message that is sent now, or departs later, arrives: in order, after a hop."""
-        network = self.network
-        now = network.kernel.now_us
+        kernel = network.kernel
+        now = kernel.now_us
         arrival = (depart_us if depart_us > now else now) + network.hop_us()
         if network.delays:
             arrival += network.extra_us(self)
         if arrival < self._free_us:
             arrival = self._free_us
         self._free_us = arrival
-        return arrival
+        kernel.at(arrival, call, argument)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from watchkeeper.sim.zookeeper.ensemble import Ensemble, Entry
 
 State = Literal["leading", "following", "looking", "down"]
+SERVING = ("leading", "following")
+"""The states in which a server takes requests."""
 
 READS = frozenset(
     {
@@ -112,7 +114,7 @@ class Server:
     @property
     def is_serving(self) -> bool:
         """Whether it takes requests."""
-        return self.state in ("leading", "following")
+        return self.state in SERVING
 
     # --- what arrives ------------------------------------------------------------------
 
@@ -140,10 +142,11 @@ class Server:
             self._backlog.append((self.receive, message))
             return
         connection, request = message
-        if not self._takes(connection):
+        is_open = connection.is_open_at_server
+        if self.state not in SERVING or not (is_open or self._takes_from_broken(connection)):
             return
         self.ensemble.sessions.touch(connection.session, self)
-        if connection.unanswered is None or not connection.is_open_at_server:
+        if connection.unanswered is None or not is_open:
             self._serve(connection, request)
         else:
             connection.behind.append(request)
@@ -158,7 +161,11 @@ class Server:
             Batch(self, connection, request, ask.operations).go_on()
         elif kind in WRITES:
             connection.unanswered = request
-            self.write(connection, ask, lambda *done: self._answer(connection, request, *done))
+            self.write(
+                connection,
+                ask,
+                lambda answer, zxid: self.reply(connection, request, answer, self.spend(0), zxid),
+            )
         elif ask is PING:
             self.reply(connection, request, None, self.kernel.now_us)
         elif ask is CLOSE:
@@ -168,13 +175,9 @@ class Server:
         else:
             self.reply(connection, request, Failure(Unimplemented, ask.path), self.spend(0))
 
-    def _takes(self, connection: Connection) -> bool:
-        """Whether requests of this connection count: it is open, or broke behind them."""
-        if not self.is_serving:
-            return False
-        if connection.is_open_at_server or connection.has_late_requests:
-            return True
-        return not connection.loses_requests
+    def _takes_from_broken(self, connection: Connection) -> bool:
+        """Whether requests of a connection that is not open count: it broke behind them."""
+        return connection.has_late_requests or not connection.loses_requests
 
     def disconnect(self, connection: Connection) -> None:
         """A connection has ended: its watches go."""
@@ -186,9 +189,12 @@ class Server:
 
     def spend(self, cost_us: int) -> int:
         """Take time for something; the moment when it will be done."""
-        now, free_us = self.kernel.now_us, self._free_us
-        self._free_us = (now if now > free_us else free_us) + cost_us
-        return self._free_us
+        done_us = self.kernel.now_us
+        if done_us < self._free_us:
+            done_us = self._free_us
+        done_us += cost_us
+        self._free_us = done_us
+        return done_us
 
     def look(
         self, connection: Connection, operation: Operation[Any], *, is_awake: bool = False
@@ -202,7 +208,8 @@ class Server:
             self.take_over(self.generation)
         if not connection.is_open_at_server:
             return None  # it broke while the read was under way; no client is left to answer
-        if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
+        kind = type(operation)
+        if kind is GetEphemerals and not self.ensemble.can_list_ephemerals:
             return Failure(Unimplemented, operation.path)  # what its client says by itself
         watches = self.watches
         self.watches, answer = serve(
@@ -210,7 +217,7 @@ class Server:
         )
         if self.behind and self.watches is not watches and not is_awake:
             self._wake_for_what_is_behind()
-        if type(operation) is GetChildren and type(answer) is tuple:
+        if kind is GetChildren and type(answer) is tuple:
             return self._listed(answer)
         return answer
 
@@ -228,7 +235,10 @@ class Server:
     def _read(self, connection: Connection, request: Request, operation: Operation[Any]) -> None:
         if type(operation) is Sync and self.state == "following":
             connection.unanswered = request
-            self.ensemble.sync(self, lambda: self._answer(connection, request, operation.path, 0))
+            self.ensemble.sync(
+                self,
+                lambda: self.reply(connection, request, operation.path, self.spend(0)),
+            )
             return
         answer = self.look(connection, operation)
         self.reply(connection, request, answer, self.spend(self.kernel.profile.read_us))
@@ -262,7 +272,7 @@ class Server:
     def apply(self, entry: Entry) -> None:
         """Take over what the leader has committed, and notify watching clients."""
         self.tree = entry.tree
-        if entry.changes:
+        if self.watches.may_fire(entry.changes):
             self.watches, heard = self.watches.fire(entry.changes, self._may_read)
             for number, event in heard:
                 self._notify(self.connections[number], event, entry.zxid)
@@ -285,7 +295,7 @@ class Server:
         self.kernel.write(
             client.node.name,
             EventKind.WATCH_FIRED,
-            {"what": event.what.value, "path": event.path, "at": self.name},
+            {"what": event.what._value_, "path": event.path, "at": self.name},
             session=connection.session,
             group=client.node.group,
             zxid=max(zxid, 0),
@@ -293,9 +303,6 @@ class Server:
         connection.down.send(client.hear, (connection, event, zxid), at)
 
     # --- answers -----------------------------------------------------------------------
-
-    def _answer(self, connection: Connection, request: Request, answer: Any, zxid: int) -> None:
-        self.reply(connection, request, answer, self.spend(0), zxid)
 
     def reply(
         self, connection: Connection, request: Request, answer: Any, at_us: int, zxid: int = 0
@@ -305,16 +312,19 @@ class Server:
             connection.reply_to_lose[1].add("replies lost")
             connection.client.cut_off(connection)
         elif connection.is_open_at_server:
-            seen = max(zxid, self.tree.zxid)
+            seen = self.tree.zxid
+            if seen < zxid:
+                seen = zxid
             connection.down.send(
                 connection.client.replied, (connection, request, answer, zxid, seen), at_us
             )
             if request is connection.unanswered:
-                self._serve_behind(connection)
+                connection.unanswered = None
+                if connection.behind:
+                    self._serve_behind(connection)
 
     def _serve_behind(self, connection: Connection) -> None:
         """Serve what came after the request that has been answered, up to the next that waits."""
-        connection.unanswered = None
         while connection.behind and connection.unanswered is None:
             self._serve(connection, connection.behind.pop(0))
 
@@ -348,11 +358,11 @@ class Server:
         """Apply what is due by now, unless the server stands still or hears of nothing."""
         if generation != self.generation or self.is_paused:
             return
-        if not self.ensemble.hears_leader(self):
+        if not self.behind or not self.ensemble.hears_leader(self):
             return
-        now = self.kernel.now_us
-        while self.behind and self.behind[0][0] <= now:
-            self.apply(self.behind.popleft()[1])
+        now, behind = self.kernel.now_us, self.behind
+        while behind and behind[0][0] <= now:
+            self.apply(behind.popleft()[1])
 
     # --- falling behind ----------------------------------------------------------------
 
@@ -370,9 +380,11 @@ class Server:
         """When this server takes over what is committed now."""
         if self._lagging is not None:
             self._lagging.add("commits delayed")
-        hop = self.ensemble.network.hop_us()
-        self.last_applied_us = max(now_us + hop + self.lag_us, self.last_applied_us)
-        return self.last_applied_us
+        at_us = now_us + self.kernel_network.hop_us() + self.lag_us
+        if at_us < self.last_applied_us:
+            at_us = self.last_applied_us
+        self.last_applied_us = at_us
+        return at_us
 
     # --- standing still ----------------------------------------------------------------
 

@@ -132,11 +132,14 @@ class Sessions:
     def touch(self, session: int, server: Server) -> None:
         """A sign of life has reached a server; the leader counts it if it hears of it."""
         lease = self.leases.get(session)
-        leader = self.ensemble.leader
+        ensemble = self.ensemble
+        leader = ensemble.leader
         if lease is None or leader is None or leader.is_paused or server.is_deposed:
             return
-        if self.ensemble.hears_leader(server):
-            self.prolong(lease, server.touch_shift_us)
+        if not ensemble.network.cuts or ensemble.in_touch(server, leader):
+            self._prolong_from(lease, self.kernel.now_us + server.touch_shift_us)
+            if not lease.is_watched:
+                self._watch(lease)
 
     def count_sign(self, session: int, server: Server, at_us: int) -> None:
         """A client that was at rest gave its last sign of life then, through its server."""
@@ -144,9 +147,9 @@ class Sessions:
         if lease is not None and not server.is_deposed:
             self._prolong_from(lease, at_us + server.touch_shift_us)
 
-    def prolong(self, lease: Lease, shift_us: int = 0) -> None:
+    def prolong(self, lease: Lease) -> None:
         """Give a session its full time from now."""
-        self._prolong_from(lease, self.kernel.now_us + shift_us)
+        self._prolong_from(lease, self.kernel.now_us)
         if not lease.is_watched:
             self._watch(lease)
 

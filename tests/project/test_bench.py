@@ -60,6 +60,7 @@ COMMANDS = (
         "terabyte",
         "three_groups_sweep",
         "truncation_rules",
+        "verdicts",
         "virtual",
         "wire_differential",
         "wrong_recipes",
@@ -666,6 +667,23 @@ def test_the_environments_that_are_ready(tmp_path: Path) -> None:
     )
 
     assert report == {here: sys.executable}
+
+
+def test_verdicts_before_and_after(tmp_path: Path) -> None:
+    """The same runs agree; a verdict that moved is named and ends with 1; no file ends with 2."""
+    file = tmp_path / "before.json"
+    small = ("--scenarios", "consumer-crash", "--seeds", "2")
+    assert bench("verdicts", *small, "--write", str(file)).startswith("2 runs written")
+    report = json.loads(bench("verdicts", "--against", str(file), "--json"))
+    assert report["verdict"] == report["fingerprint"] == []
+
+    runs = json.loads(file.read_text())
+    file.write_text(json.dumps([{**runs[0], "verdict": "violated"}, runs[1]]))
+    report = json.loads(bench("verdicts", "--against", str(file), "--json", code=1))
+    assert report["verdict"] == ["consumer-crash/0"]
+    assert report["fingerprint"] == []
+
+    assert bench("verdicts", "--against", str(tmp_path / "none.json"), code=2) == ""
 
 
 @pytest.mark.parametrize("name", ["assignors", "operations"])

@@ -20,7 +20,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from watchkeeper.model.actor.operations import Create, Delete, Multi, MultiRead, Operation
+from watchkeeper.model.actor.operations import (
+    Check,
+    Create,
+    Delete,
+    Multi,
+    MultiRead,
+    Operation,
+    Pipelined,
+)
 from watchkeeper.model.ensemble.connection import Connection
 from watchkeeper.model.ensemble.control.observer import Delay, Lag, Observer
 from watchkeeper.model.ensemble.ensemble import Ensemble
@@ -35,7 +43,7 @@ from watchkeeper.model.wire.requests import Request
 from watchkeeper.model.zookeeper.acl import Identities
 from watchkeeper.model.zookeeper.paths import ROOT, parent_of
 
-OPERATIONS = {word: kind for kind, word in WORDS.items() if kind not in ("Check", "Pipelined")}
+OPERATIONS = {word: kind for kind, word in WORDS.items() if kind not in (Check, Pipelined)}
 """The word for an operation, as traces have it -> its class."""
 LEADING = (ServerState.LEADING, ServerState.STANDALONE)
 
@@ -417,7 +425,7 @@ def _fitting(
         return (
             isinstance(body, Operation)
             and (session is None or connection.session == session)
-            and (operation is None or type(body).__name__ == OPERATIONS[operation])
+            and (operation is None or type(body) is OPERATIONS[operation])
             and (pattern is None or any(pattern.fullmatch(each) for each in _paths(body)))
         )
 

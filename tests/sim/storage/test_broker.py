@@ -59,7 +59,7 @@ class Site:
 
     def _node(self, name: str) -> Node:
         node = Node(self.kernel, name, Program(_nothing, None, None))
-        node.is_alive = True
+        node.begin()
         return node
 
     def run(self, duration_us: int) -> None:
