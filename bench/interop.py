@@ -4,8 +4,9 @@
 
 Starts a ZooKeeper and `watchkeeper broker --protocol 0.8`, and lets these clients loose on it:
 kafka-python, kcat, and Kafka 0.8.2.2's own producers, consumers and tools, whose jars it fetches
-from Maven Central once. Then this project's own commands read what they wrote. What is missing on
-this machine is skipped, with the reason. It ends with 1 if a row failed.
+from Maven Central once. Then this project's own commands read what they wrote. The other way
+round, Kafka's own brokers are read by `load --brokers` and by Spark (`--only kafka-brokers`).
+What is missing on this machine is skipped, with the reason. It ends with 1 if a row failed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.interop_clients import outcome
 from bench.interop_clients.broker import place
 from bench.interop_clients.jvm import Jvm
+from bench.interop_clients.kafka_brokers import KafkaBrokers
 from bench.interop_clients.kafka_jars import default_folder
 from bench.interop_clients.kafka_python import KafkaPython
 from bench.interop_clients.kcat import Kcat
@@ -28,20 +30,23 @@ from bench.interop_clients.outcome import Outcome
 from bench.interop_clients.own import Own
 from bench.support.report import Report, number, parser_of
 
-CLIENTS = ("kafka-python", "kcat", "jvm")
+CLIENTS = ("kafka-python", "kcat", "jvm", "kafka-brokers")
 
 
 def outcomes(folder: Path, jars: Path, only: Sequence[str]) -> Iterator[Outcome]:
     """Run every action of the chosen clients, and of this project."""
     with place(folder) as broker:
         own, jvm = Own(broker), Jvm(broker, jars)
+        kafka = KafkaBrokers(broker, jars)
         clients = {
             "kafka-python": KafkaPython(broker).actions,
             "kcat": Kcat(broker).actions,
             "jvm": jvm.actions,
+            "kafka-brokers": kafka.actions,
         }
-        for name in only:
-            yield from map(outcome.run, clients[name]())
+        with kafka.ending():
+            for name in only:
+                yield from map(outcome.run, clients[name]())
         yield from map(outcome.run, own.actions())
         yield from map(outcome.run, own.at_rest())
         if "jvm" in only:

@@ -10,7 +10,7 @@ needs a run and a search for each fault; that takes about five minutes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,9 @@ from replication_findings import replication_findings_page
 from requests_08 import requests_08_body
 from truncation_rules import truncation_rules_page
 
+from watchkeeper.model.clients.producer.settings import PRODUCER_SETTINGS
+from watchkeeper.model.clients.producer.settings import Setting as ProducerSetting
+from watchkeeper.model.clients_08.settings import PRODUCER_SETTINGS_08
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
 from watchkeeper.model.group.settings import SETTINGS
 from watchkeeper.model.group.variants import VARIANTS, Variant
@@ -253,7 +256,7 @@ def events_page() -> str:
 
 
 def settings_page() -> str:
-    """A consumer's settings."""
+    """The settings of consumers and producers."""
     rows = (
         [
             f"`{row.key_07}`",
@@ -265,8 +268,9 @@ def settings_page() -> str:
         for row in SETTINGS
     )
     return page(
-        "A consumer's settings",
-        "The settings have Kafka's own names. Every variant accepts the names of both releases; "
+        "The settings of consumers and producers",
+        "The settings have Kafka's own names.",
+        "## Of a consumer\n\nEvery variant accepts the names of both releases; "
         "its defaults are those of its release. `hardened` has those of 0.8.2. "
         "[Keep offsets in Kafka](../how-to/keep-offsets-in-kafka.md) shows the settings of "
         "offsets at work.",
@@ -274,7 +278,20 @@ def settings_page() -> str:
             ["name in 0.7.2", "name in 0.8.2", "default in 0.7.2", "default in 0.8.2", "meaning"],
             rows,
         ),
+        "## Of a producer of 0.7",
+        producer_table(PRODUCER_SETTINGS),
+        "## Of a producer of 0.8",
+        producer_table(PRODUCER_SETTINGS_08),
     )
+
+
+def producer_table(rows: Iterable[ProducerSetting]) -> str:
+    """The settings of a producer."""
+    cells = (
+        [f"`{row.key}`", "-" if row.default in ("", ()) else cell(row.default), row.about]
+        for row in rows
+    )
+    return table(["name", "default", "meaning"], cells)
 
 
 def broker_settings_page() -> str:

@@ -18,7 +18,9 @@ def kafkalog_page(
         "The data source `kafkalog`",
         'After `register(spark)`, `spark.read.format("kafkalog").load(FOLDER)` and '
         '`spark.readStream.format("kafkalog")` read the logs of brokers of Kafka 0.7 and 0.8 '
-        "from their files. [How to load logs](../how-to/load-logs.md) shows both.",
+        "from their files. [How to load logs](../how-to/load-logs.md) shows both. With the "
+        "option `brokers`, and `load()` without a folder, they read [live brokers]"
+        "(../how-to/load-from-brokers.md).",
         "Each row is a message:",
         table(["column", "type", "meaning"], columns),
         "Reading is faster with a schema of fewer columns, such as "

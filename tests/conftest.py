@@ -42,6 +42,7 @@ GOLDEN = HOME / "tests" / "golden"
 ON_SPARK = frozenset(
     {
         "tests/pipeline/activity/test_jobs.py",
+        "tests/pipeline/kafkalog/test_brokers_on_spark.py",
         "tests/pipeline/kafkalog/test_on_spark.py",
         "tests/pipeline/sweeps/test_on_spark.py",
         "tests/pipeline/test_analysis.py",
@@ -53,12 +54,15 @@ WHOLE = frozenset(
     {
         "tests/checker/test_battery.py",
         "tests/checker/test_lasso.py",
+        "tests/pipeline/kafkalog/test_brokers.py",
+        "tests/pipeline/loading/test_brokers.py",
         "tests/pipeline/sweeps/test_sweep.py",
         "tests/project/test_layout.py",
         "tests/project/test_packaging.py",
         "tests/project/test_words.py",
         "tests/real/broker/test_live_broker.py",
         "tests/real/embed/test_clients.py",
+        "tests/real/embed/test_clients_08.py",
         "tests/real/world/test_changes.py",
         "tests/real/world/test_mirrors.py",
         "tests/reports/test_counterexample.py",

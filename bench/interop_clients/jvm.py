@@ -78,28 +78,28 @@ class Jvm:
         return "4 partitions on this broker"
 
     def _to_created(self) -> str:
-        self._produce("made", "none", _lines("made", COUNT), "--sync")
-        found = self._consume("made", COUNT)
-        expect(found, sorted(_lines("made", COUNT)), "lines")
+        self.produce("made", "none", lines_of("made", COUNT), "--sync")
+        found = self.consume("made", COUNT)
+        expect(found, sorted(lines_of("made", COUNT)), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _old(self, codec: str) -> str:
-        lines = _lines(f"old-{codec}", COUNT)
-        self._produce(f"old-{codec}", codec, lines, "--sync")
-        expect(self._consume(f"old-{codec}", COUNT), sorted(lines), "lines")
+        lines = lines_of(f"old-{codec}", COUNT)
+        self.produce(f"old-{codec}", codec, lines, "--sync")
+        expect(self.consume(f"old-{codec}", COUNT), sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _new(self, codec: str, acks: int) -> str:
-        topic, lines = f"new-{codec}.{acks}", _lines(f"new-{codec}", COUNT)
+        topic, lines = f"new-{codec}.{acks}", lines_of(f"new-{codec}", COUNT)
         more = ("--new-producer", "--request-required-acks", str(acks))
-        self._produce(topic, codec, lines, *more)
-        expect(self._consume(topic, COUNT), sorted(lines), "lines")
+        self.produce(topic, codec, lines, *more)
+        expect(self.consume(topic, COUNT), sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
     def _keys(self) -> str:
         lines = [f"k{number % 7}\tv{number}" for number in range(COUNT)]
-        self._produce("keyed", "gzip", lines, "--property", "parse.key=true")
-        found = self._consume("keyed", COUNT, "--property", "print.key=true")
+        self.produce("keyed", "gzip", lines, "--property", "parse.key=true")
+        found = self.consume("keyed", COUNT, "--property", "print.key=true")
         expect(found, sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
@@ -129,7 +129,7 @@ class Jvm:
     def _group(self) -> str:
         """A group commits to ZooKeeper; its next member begins there."""
         config = self._config("checked")
-        expect(len(self._consume("old-none", COUNT, *config)), COUNT, "lines")
+        expect(len(self.consume("old-none", COUNT, *config)), COUNT, "lines")
         expect(self._exported("checked"), COUNT, "exported offsets, added up")
         self._reads_on("old-none", config)
         return f"{COUNT} in ZooKeeper; the next member reads the 5 newer messages"
@@ -139,7 +139,7 @@ class Jvm:
     def _kept_group(self) -> str:
         """A group commits to its coordinator; its next member begins there."""
         config = self._kept()
-        expect(len(self._consume("old-gzip", COUNT, *config)), COUNT, "lines")
+        expect(len(self.consume("old-gzip", COUNT, *config)), COUNT, "lines")
         expect(self._has_offsets_in_zookeeper(GROUP), False, "offsets in ZooKeeper")
         self._reads_on("old-gzip", config)
         return "none in ZooKeeper; the next member reads the 5 newer messages"
@@ -147,7 +147,7 @@ class Jvm:
     def _moved_group(self) -> str:
         """A group with offsets in ZooKeeper goes on with dual commit, and then without."""
         before = self._config("moved", "offsets.storage=zookeeper")
-        expect(len(self._consume("old-snappy", COUNT, *before)), COUNT, "lines")
+        expect(len(self.consume("old-snappy", COUNT, *before)), COUNT, "lines")
         dual = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=true")
         self._reads_on("old-snappy", dual)
         expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up")
@@ -160,7 +160,7 @@ class Jvm:
         """A group goes back to ZooKeeper: with dual commit, no offset is written there."""
         topic, group = "old-lz4", "back"
         kept = self._config(group, "offsets.storage=kafka", "dual.commit.enabled=false")
-        expect(len(self._consume(topic, COUNT, *kept)), COUNT, "lines")
+        expect(len(self.consume(topic, COUNT, *kept)), COUNT, "lines")
         dual = ("offsets.storage=kafka", "dual.commit.enabled=true", "consumer.timeout.ms=4000")
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
         self.run("kafka.tools.ConsoleConsumer", *options, *self._config(group, *dual))
@@ -222,8 +222,8 @@ class Jvm:
 
     def _reads_on(self, topic: str, config: tuple[str, str]) -> None:
         """Produce five messages; the next member of a group reads them and no others."""
-        lines = _lines("more", 5)
-        self._produce(topic, "none", lines, "--sync")
+        lines = lines_of("more", 5)
+        self.produce(topic, "none", lines, "--sync")
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic, *config)
         said = self.run("kafka.tools.ConsoleConsumer", *options, "--max-messages", "5")
         found = [line for line in said.splitlines() if not line.startswith("Consumed ")]
@@ -285,9 +285,9 @@ class Jvm:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as it:
             try:
-                self._await_port(port)
-                found = self._consume("old-none", COUNT + 5)
-                expected = [*_lines("old-none", COUNT), *_lines("more", 5)]
+                await_port(port)
+                found = self.consume("old-none", COUNT + 5)
+                expected = [*lines_of("old-none", COUNT), *lines_of("more", 5)]
                 expect(found, sorted(expected), "lines")
                 self._reads_on("old-gzip", self._kept())
             finally:
@@ -305,17 +305,10 @@ class Jvm:
         expect(self.place.end(), 0, "exit code")
         return "a group goes on from the offsets that Kafka's broker wrote"
 
-    def _await_port(self, port: int) -> None:
-        deadline_s = monotonic() + WITHIN_S
-        while monotonic() < deadline_s:
-            with suppress(OSError), socket.create_connection((HOST, port), 1.0):
-                return
-            sleep(0.2)
-        raise AssertionError(f"Kafka's broker does not listen within {WITHIN_S:g} s")
-
     # --- programs ----------------------------------------------------------------------
 
-    def _produce(self, topic: str, codec: str, lines: list[str], *more: str) -> None:
+    def produce(self, topic: str, codec: str, lines: list[str], *more: str) -> None:
+        """Send lines with the console producer."""
         options = ("--broker-list", self.place.address, "--topic", topic)
         said = self.run(
             "kafka.tools.ConsoleProducer",
@@ -324,7 +317,8 @@ class Jvm:
         )
         expect([line for line in said.splitlines() if "ERROR" in line], [], "errors")
 
-    def _consume(self, topic: str, count: int, *more: str) -> list[str]:
+    def consume(self, topic: str, count: int, *more: str) -> list[str]:
+        """Read lines with the console consumer, and sort them."""
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
         limits = ("--from-beginning", "--max-messages", str(count))
         said = self.run("kafka.tools.ConsoleConsumer", *options, *limits, *more)
@@ -343,5 +337,16 @@ class Jvm:
         )
 
 
-def _lines(word: str, count: int) -> list[str]:
+def lines_of(word: str, count: int) -> list[str]:
+    """Lines to send."""
     return [f"{word}-{number}" for number in range(count)]
+
+
+def await_port(port: int) -> None:
+    """Wait until Kafka's broker listens at a port of this machine."""
+    deadline_s = monotonic() + WITHIN_S
+    while monotonic() < deadline_s:
+        with suppress(OSError), socket.create_connection((HOST, port), 1.0):
+            return
+        sleep(0.2)
+    raise AssertionError(f"Kafka's broker does not listen within {WITHIN_S:g} s")

@@ -12,6 +12,7 @@ Functions between bytes and frozen values; nothing here does input or output. Re
     metadata        Metadata, key 3: who leads which partition, and where brokers listen
     group_offsets   ConsumerMetadata, OffsetCommit and OffsetFetch, keys 10, 8 and 9
     table           requests by key and version: decode, encode
+    client_request  a request with the name of its client, as clients here send it
 
 The offsets request, key 2, is older than this package: `watchkeeper.model.log.format.requests_08`
 has it, with the header of requests and the error codes. Messages are in

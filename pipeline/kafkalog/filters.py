@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
+from watchkeeper.pipeline.kafkalog.logs import Log
 
 OF_LOGS = ("topic", "broker", "partition")
 """Columns that are the same in all rows of a log."""
@@ -34,7 +34,7 @@ class Wish(Struct, frozen=True):
     high: int | None = None
     """The first offset, and one past the last."""
 
-    def has(self, log: LogFolder) -> bool:
+    def has(self, log: Log) -> bool:
         """Whether rows of this log are wanted."""
         return all(getattr(log, column) in values for column, values in self.values)
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, LogFolder
-from watchkeeper.pipeline.kafkalog.scan.splits import Cut, cut
+from watchkeeper.pipeline.kafkalog.logs import Log, cut
+from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, deleted_unread
+from watchkeeper.pipeline.kafkalog.scan.splits import Cut
 
 
-def first_to_read(log: LogFolder, offset: int, gaps: Gaps) -> int:
+def first_to_read(log: Log, offset: int, gaps: Gaps) -> int:
     """The offset at which to continue: this one, or the first that is left if it was deleted."""
     if offset >= log.start:
         return offset
     if gaps == "allow":
         return log.start
-    raise PipelineProblem(
-        f"{log} was read up to {offset}, and now begins at {log.start}: what was between "
-        "them has been deleted unread; go on behind it by allowing gaps"
-    )
+    raise PipelineProblem(deleted_unread(log, offset, log.start))
 
 
-def rest_of(log: LogFolder, offset: int, high: int | None, split_bytes: int) -> Cut:
+def rest_of(log: Log, offset: int, high: int | None, split_bytes: int) -> Cut:
     """The splits from an offset on, at which an earlier read has ended."""
     rest = cut(log, offset, high, split_bytes=split_bytes, are_boundaries=True)
     if high is None and rest.end < offset:
@@ -29,18 +27,3 @@ def rest_of(log: LogFolder, offset: int, high: int | None, split_bytes: int) -> 
             "as well, with an empty folder to write to"
         )
     return rest
-
-
-def check_boundary(log: LogFolder, offset: int) -> None:
-    """Raise PipelineProblem if no entry of a log starts or ends at an offset."""
-    end = cut(log).end
-    if not log.start <= offset <= end:
-        raise PipelineProblem(
-            f"{log} has the offsets from {log.start} to {end}, and not {offset}"
-        )
-    splits = cut(log, offset).splits
-    if log.format == "0.7" and splits and splits[0].start + splits[0].begin != offset:
-        raise PipelineProblem(
-            f"in {log} no message begins at offset {offset}; one does at "
-            f"{splits[0].start + splits[0].begin}"
-        )

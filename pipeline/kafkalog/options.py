@@ -12,7 +12,15 @@ from urllib.parse import unquote, urlparse
 from msgspec import Struct
 
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, LogFolder, Replicas, logs_in
+from watchkeeper.pipeline.kafkalog.brokers.addresses import (
+    RETRY_MS,
+    Brokers,
+    Protocol,
+    addresses_in,
+)
+from watchkeeper.pipeline.kafkalog.brokers.listing import logs_at
+from watchkeeper.pipeline.kafkalog.logs import Log
+from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, Replicas, logs_in
 from watchkeeper.pipeline.kafkalog.scan.split_reader import OnCorrupt
 from watchkeeper.pipeline.kafkalog.scan.splits import SPLIT_BYTES
 
@@ -21,9 +29,11 @@ Start = Literal["earliest", "latest"]
 
 
 class Options(Struct, frozen=True):
-    """How the logs in a folder are read."""
+    """Which logs are read, and how."""
 
     folder: str
+    brokers: Brokers | None = None
+    """Where the logs are, if they are not in a folder."""
     topics: tuple[str, ...] = ()
     """Only these; all if empty."""
     broker: int | None = None
@@ -37,10 +47,17 @@ class Options(Struct, frozen=True):
     """Of a stream: the greatest size of one batch, if given."""
     max_messages: int | None = None
 
-    def logs(self) -> list[LogFolder]:
+    @property
+    def where(self) -> str:
+        """The place of the logs."""
+        return str(self.brokers or self.folder)
+
+    def logs(self) -> list[Log]:
         """The logs that are there now."""
+        if self.brokers is not None:
+            return [*logs_at(self.brokers, self.topics, self.broker)]
         found = logs_in(self.folder, broker=self.broker, replicas=self.replicas, gaps=self.gaps)
-        chosen = [log for log in found if not self.topics or log.topic in self.topics]
+        chosen: list[Log] = [log for log in found if not self.topics or log.topic in self.topics]
         if not chosen:
             there = sorted({log.topic for log in found})
             raise PipelineProblem(
@@ -60,7 +77,14 @@ class Option(NamedTuple):
 
 OPTIONS = (
     Option("path", "", "the folder of the logs: of one broker, of several, or one log"),
-    Option("topics", "all", "topics, separated by commas"),
+    Option(
+        "brokers",
+        "",
+        "in place of a folder: live brokers, HOST:PORT,...; of 0.7 ID:HOST:PORT,...",
+    ),
+    Option("protocol", "auto", "what the brokers speak: 0.7, 0.8, or auto to find out"),
+    Option("retryMs", str(RETRY_MS), "how long a request to brokers that fails is retried"),
+    Option("topics", "all", "topics, separated by commas; brokers of 0.7 need them"),
     Option("broker", "", "the id of the broker that wrote the logs"),
     Option("replicas", "first", "0.8: read the first replica of a partition, or all"),
     Option("gaps", "fail", "if a segment is missing: fail or allow"),
@@ -75,6 +99,10 @@ OPTIONS = (
     Option("maxBytesPerTrigger", "", "the largest size of a batch of a stream"),
     Option("maxMessagesPerTrigger", "", "the largest number of messages in a batch"),
 )
+OF_FOLDERS = ("path", "replicas")
+"""Options that brokers do not go with."""
+OF_BROKERS = ("protocol", "retryMs")
+"""Options that need brokers."""
 _NAMES = {option.name.lower(): option.name for option in OPTIONS}
 
 
@@ -94,8 +122,10 @@ def options_of(given: Mapping[str, str]) -> Options:
             "a batch is limited by maxBytesPerTrigger or by maxMessagesPerTrigger; give one"
         )
     topics = tuple(name.strip() for name in lowered.get("topics", "").split(",") if name.strip())
+    brokers = _brokers(lowered)
     return Options(
-        folder=_folder(lowered.get("path", "")),
+        folder="" if brokers is not None else _folder(lowered.get("path", "")),
+        brokers=brokers,
         topics=topics,
         broker=_number(lowered, "broker", 0),
         replicas=_word(lowered, "replicas", get_args(Replicas), "first"),
@@ -109,10 +139,30 @@ def options_of(given: Mapping[str, str]) -> Options:
     )
 
 
+def _brokers(lowered: Mapping[str, str]) -> Brokers | None:
+    """The brokers; None for logs in a folder."""
+    if not lowered.get("brokers", ""):
+        for name in OF_BROKERS:
+            if name.lower() in lowered:
+                raise PipelineProblem(f"{name} is given without brokers; give brokers as well")
+        return None
+    for name in OF_FOLDERS:
+        if lowered.get(name.lower(), ""):
+            raise PipelineProblem(f"{name} and brokers are given; expected one of them")
+    retry_ms = _number(lowered, "retryMs", 0)
+    return Brokers(
+        addresses_in(lowered["brokers"]),
+        _word(lowered, "protocol", get_args(Protocol), "auto"),
+        RETRY_MS if retry_ms is None else retry_ms,
+    )
+
+
 def _folder(path: str) -> str:
     """The folder, absolute, since workers have a working directory of their own."""
     if not path:
-        raise PipelineProblem("kafkalog needs the folder of the logs: load(FOLDER)")
+        raise PipelineProblem(
+            "kafkalog needs the folder of the logs: load(FOLDER); or the option brokers"
+        )
     parts = urlparse(path)
     if parts.scheme == "file":
         path = unquote(parts.path)
@@ -147,7 +197,7 @@ def _starting(text: str) -> Start | dict[str, int]:
             return word  # type: ignore[no-any-return]
     wrong = PipelineProblem(
         f"startingOffsets is {text!r}; expected earliest, latest or JSON of the form "
-        '{"BROKER/TOPIC-PARTITION": 42}'
+        '{"BROKER/TOPIC-PARTITION": 42}; at brokers of 0.8, {"TOPIC-PARTITION": 42}'
     )
     try:
         offsets = json.loads(text)

@@ -13,22 +13,22 @@ import numpy as np
 
 from watchkeeper.model.log.format.codecs import decompress
 from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.pipeline.kafkalog.logs import Log, bytes_ahead, entries_from
 from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
-from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
 from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS, Places
 from watchkeeper.pipeline.kafkalog.scan.rows import LIMIT_BYTES
-from watchkeeper.pipeline.kafkalog.scan.segment_scan import Walked, walk, with_limits
+from watchkeeper.pipeline.kafkalog.scan.segment_scan import Walked
 
-Cost = Callable[[LogFolder, Walked, int], Places]
+Cost = Callable[[Log, Walked, int], Places]
 """A log, scanned entries of it, and the offset before: the cost of each entry."""
 
 
-def bytes_of(log: LogFolder, passed: Walked, before: int) -> Places:
+def bytes_of(log: Log, passed: Walked, before: int) -> Places:
     """An entry counts for its size in the file."""
     return np.diff(passed.stretch.bounds)
 
 
-def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
+def messages_of(log: Log, passed: Walked, before: int) -> Places:
     """An entry costs the number of its messages.
 
     In 0.8 the offsets give that number; in 0.7 a wrapper has to be opened.
@@ -56,10 +56,10 @@ def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
 
 
 def within(
-    logs: Iterable[LogFolder], place: Mapping[str, int], limit: int, cost: Cost
+    logs: Iterable[Log], place: Mapping[str, int], limit: int, cost: Cost
 ) -> dict[str, int]:
     """The offset to stop at in each log, so that the total cost stays within the limit."""
-    ahead = sorted((_ahead_bytes(log, place[log.name]), log.name, log) for log in logs)
+    ahead = sorted((bytes_ahead(log, place[log.name]), log.name, log) for log in logs)
     reached = dict(place)
     left = limit
     for turn, (_, name, log) in enumerate(ahead):
@@ -73,37 +73,24 @@ def within(
     return reached
 
 
-def _ahead_bytes(log: LogFolder, offset: int) -> int:
-    """About how many bytes there are from an offset on."""
-    return sum(
-        segment.size_bytes
-        for segment, limit in with_limits(log)
-        if limit is None or limit > offset
-    )
-
-
 def reach(
-    log: LogFolder, offset: int, budget: int, cost: Cost, *, at_least_one: bool = False
+    log: Log, offset: int, budget: int, cost: Cost, *, at_least_one: bool = False
 ) -> tuple[int, int]:
     """The last entry boundary within a limit from an offset on, and the cost up to it."""
     reached, used = offset, 0
-    for segment, limit in with_limits(log):
-        if limit is not None and limit <= offset:
+    for passed in entries_from(log, offset):
+        if isinstance(passed, int):
+            reached = passed
             continue
-        with walk(log, segment, limit) as way:
-            begin = way.place_of(max(offset, segment.start), is_boundary=True)
-            for passed in way.entries(begin):
-                wanted = _wanted(passed, offset)
-                costs = used + np.cumsum(cost(log, wanted, reached))
-                fitting = int(np.count_nonzero(costs <= budget))
-                if at_least_one and not used and len(costs):
-                    fitting = max(fitting, 1)
-                if fitting:
-                    reached, used = int(wanted.after[fitting - 1]), int(costs[fitting - 1])
-                if fitting < len(costs):
-                    return reached, used
-        if limit is not None:
-            reached = limit
+        wanted = _wanted(passed, offset)
+        costs = used + np.cumsum(cost(log, wanted, reached))
+        fitting = int(np.count_nonzero(costs <= budget))
+        if at_least_one and not used and len(costs):
+            fitting = max(fitting, 1)
+        if fitting:
+            reached, used = int(wanted.after[fitting - 1]), int(costs[fitting - 1])
+        if fitting < len(costs):
+            break
     return reached, used
 
 

@@ -1,4 +1,7 @@
-"""The data source: `spark.read.format("kafkalog").load(FOLDER)`, and the same as a stream."""
+"""The data source: `spark.read.format("kafkalog").load(FOLDER)`, and the same as a stream.
+
+With the option `brokers`, the logs are those of live brokers.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,10 @@ from pyspark.sql.types import (
 
 from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.kafkalog.filters import Wish, pushed
+from watchkeeper.pipeline.kafkalog.logs import cut, read
 from watchkeeper.pipeline.kafkalog.options import Options, options_of
-from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS, Asked, Counts, read
-from watchkeeper.pipeline.kafkalog.scan.splits import Split, bundles, cut
+from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS, Asked, Counts
+from watchkeeper.pipeline.kafkalog.scan.splits import LogRange, bundles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,13 +55,13 @@ def register(spark: SparkSession) -> None:
 class Bundle(InputPartition):
     """The splits of one task."""
 
-    def __init__(self, splits: list[Split]) -> None:
+    def __init__(self, splits: list[LogRange]) -> None:
         super().__init__(None)
         self.splits = splits
 
 
 class KafkaLog(DataSource):
-    """The logs of brokers of Kafka 0.7 and 0.8, read from their files."""
+    """The logs of brokers of Kafka 0.7 and 0.8, read from their files or from the brokers."""
 
     @classmethod
     def name(cls) -> str:
@@ -98,7 +102,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 
 
 class LogReader(DataSourceReader):
-    """Reads the logs in a folder as they are now."""
+    """Reads logs as they are now."""
 
     def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
         self.options = options
@@ -147,7 +151,7 @@ def read_bundle(
         yield from read(split, asked, counts)
         if counts.corrupt and options.on_corrupt == "skip":
             print(
-                f"kafkalog: skipped {counts.corrupt} damaged in {split.path}, bytes "
-                f"{split.begin} to {split.end}",
+                f"kafkalog: skipped {counts.corrupt} damaged in {split}, offsets "
+                f"{split.from_offset} to {split.to_offset} (in {split.where})",
                 file=sys.stderr,
             )

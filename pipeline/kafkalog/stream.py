@@ -1,7 +1,8 @@
-"""The stream of a folder of logs: each batch continues where the one before it ended.
+"""The stream of logs: each batch continues where the one before it ended.
 
 The position of a stream is an offset for each log, `{"0/clicks-3": 1430}`, and Spark stores it
-with the output of the batch. An entry that is incomplete is left for a later batch.
+with the output of the batch. At brokers of 0.8 the name of a log is without the broker, since its
+leader may move. An entry that is incomplete is left for a later batch.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.pipeline.kafkalog.missing_offsets import check_boundary, first_to_read, rest_of
+from watchkeeper.pipeline.kafkalog.logs import Log, check_boundary, end_of
+from watchkeeper.pipeline.kafkalog.missing_offsets import first_to_read, rest_of
 from watchkeeper.pipeline.kafkalog.options import Options
 from watchkeeper.pipeline.kafkalog.read_limits import bytes_of, messages_of, within
-from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
-from watchkeeper.pipeline.kafkalog.scan.splits import SPLIT_BYTES, bundles, cut
+from watchkeeper.pipeline.kafkalog.scan.splits import SPLIT_BYTES, LogRange, bundles
 from watchkeeper.pipeline.kafkalog.source import Bundle, read_bundle
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ Place = dict[str, int]
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the logs in a folder, batch after batch."""
+    """Reads logs, batch after batch."""
 
     def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
         self.options = options
@@ -49,19 +50,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starting = self.options.starting_offsets
         logs = self.options.logs()
         if starting == "latest":
-            return {log.name: cut(log).end for log in logs}
+            return {log.name: end_of(log) for log in logs}
         place = {log.name: log.start for log in logs}
         if isinstance(starting, dict):
             self._check_starting(starting, logs)
             place |= starting
         return place
 
-    def _check_starting(self, starting: Place, logs: list[LogFolder]) -> None:
+    def _check_starting(self, starting: Place, logs: list[Log]) -> None:
         known = {log.name: log for log in logs}
         for name, offset in starting.items():
             if name not in known:
                 raise PipelineProblem(
-                    f"startingOffsets has {name}, which is no log in {self.options.folder}; it "
+                    f"startingOffsets has {name}, which is no log in {self.options.where}; it "
                     f"has {', '.join(sorted(known)[:10])}"
                 )
             check_boundary(known[name], offset)
@@ -77,6 +78,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Place, limit: ReadLimit) -> Place:  # noqa: N802
         """Where the next batch ends."""
         logs = self.options.logs()
+        self._check_names(start, logs)
         place = {log.name: self._begin(log, start) for log in logs}
         if isinstance(limit, ReadMaxRows):
             reached = within(logs, place, limit.max_rows, messages_of)
@@ -90,7 +92,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 reached.setdefault(log.name, end)
         return start | self._up_to_target(place, reached)
 
-    def _begin(self, log: LogFolder, start: Place) -> int:
+    def _check_names(self, start: Place, logs: list[Log]) -> None:
+        """In 0.8 a log in a folder is named after its broker, and one at brokers is not."""
+        for log in logs:
+            plain = f"{log.topic}-{log.partition}"
+            others = {plain, f"{log.broker}/{plain}"} - {log.name}
+            if log.name not in start and (found := others & start.keys()):
+                raise PipelineProblem(
+                    f"the checkpoint has {min(found)}, and at {self.options.where} that log is "
+                    f"{log.name}: it was begun elsewhere; begin with an empty checkpoint"
+                )
+
+    def _begin(self, log: Log, start: Place) -> int:
         """The offset from which a log is read; a new log, from its start."""
         return first_to_read(log, start.get(log.name, log.start), self.options.gaps)
 
@@ -105,19 +118,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the stream at what is there now."""
-        self.target = {log.name: cut(log).end for log in self.options.logs()}
+        self.target = {log.name: end_of(log) for log in self.options.logs()}
 
     # --- messages ----------------------------------------------------------------------
 
     def partitions(self, start: Place, end: Place) -> list[InputPartition]:
         """The bundles of splits of a batch, one for each task."""
         logs = {log.name: log for log in self.options.logs()}
-        splits = []
+        splits: list[LogRange] = []
         for name, high in sorted(end.items()):
             if name not in logs:
                 if start.get(name, high) < high:
                     raise PipelineProblem(
-                        f"{name} is no log in {self.options.folder} any more, and was read only "
+                        f"{name} is no log in {self.options.where} any more, and was read only "
                         f"up to {start[name]} of {high}; put it back"
                     )
                 continue

@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from watchkeeper.model.log.folder_names import MAX_FOLDER_NAME_BYTES
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
-from watchkeeper.pipeline.kafkalog.scan.splits import Split
+from watchkeeper.pipeline.kafkalog.logs import Log
+from watchkeeper.pipeline.kafkalog.scan.splits import LogRange
 
 SUFFIX = ".parquet"
 RELEASES = {"07": "0.7", "08": "0.8"}
@@ -78,14 +78,14 @@ class Commit(Struct, frozen=True, order=True):
         return name
 
 
-def key_of(source: Commit | LogFolder | Split) -> LogKey:
+def key_of(source: Commit | Log | LogRange) -> LogKey:
     """Of which log something is."""
     return LogKey(
         source.topic, source.broker if source.format == "0.7" else None, source.partition
     )
 
 
-def commit_of(split: Split) -> Commit:
+def commit_of(split: LogRange) -> Commit:
     """The commit of a split."""
     return Commit(
         split.topic,

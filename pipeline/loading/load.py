@@ -10,15 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.logs import Log
 from watchkeeper.pipeline.kafkalog.missing_offsets import first_to_read, rest_of
 from watchkeeper.pipeline.kafkalog.options import Options
-from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
-from watchkeeper.pipeline.kafkalog.scan.splits import BUNDLE_BYTES, Cut, Split, bundles
+from watchkeeper.pipeline.kafkalog.scan.splits import BUNDLE_BYTES, Cut, LogRange, bundles
 from watchkeeper.pipeline.loading.commits import Held, LogKey, commit_of, key_of
 from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask
 from watchkeeper.pipeline.loading.table import opened
 
-Run = Callable[[list[LogFolder], Iterable[LoadTask]], Iterator[list[Loaded]]]
+Run = Callable[[list[Log], Iterable[LoadTask]], Iterator[list[Loaded]]]
 """Runs the tasks of some logs, and yields the results of their splits as they arrive."""
 Tell = Callable[["Progress"], None]
 
@@ -64,7 +64,7 @@ class Progress(Struct, frozen=True):
 class Planned(Struct, frozen=True):
     """The plan of a load."""
 
-    splits: list[Split]
+    splits: list[LogRange]
     logs: dict[LogKey, LogSum]
 
 
@@ -100,7 +100,7 @@ def load_logs(
     return found
 
 
-def size_of(splits: Iterable[Split]) -> int:
+def size_of(splits: Iterable[LogRange]) -> int:
     """How much is read of the logs."""
     return sum(split.size_bytes for split in splits)
 
@@ -121,7 +121,7 @@ def _add(found: Sum, outcome: list[Loaded]) -> None:
 # --- planning --------------------------------------------------------------------------
 
 
-def planned(logs: list[LogFolder], has: dict[LogKey, Held], options: Options) -> Planned:
+def planned(logs: list[Log], has: dict[LogKey, Held], options: Options) -> Planned:
     """The parts of the logs that a table lacks."""
     plan = Planned([], {})
     for log in logs:
@@ -139,7 +139,7 @@ def planned(logs: list[LogFolder], has: dict[LogKey, Held], options: Options) ->
     return plan
 
 
-def _rest(log: LogFolder, low: int, high: int | None, options: Options) -> Cut:
+def _rest(log: Log, low: int, high: int | None, options: Options) -> Cut:
     """The splits of a log that fill a hole."""
     first = first_to_read(log, low, options.gaps)
     if high is not None and first >= high:
@@ -147,11 +147,12 @@ def _rest(log: LogFolder, low: int, high: int | None, options: Options) -> Cut:
     rest = rest_of(log, first, high, options.split_bytes)
     if first > low and rest.splits:
         # messages deleted unread count as passed, or the table would never get beyond them
-        rest.splits[0] = replace(rest.splits[0], from_offset=low)
+        passed = replace(rest.splits[0], from_offset=low)
+        return rest._replace(splits=[passed, *rest.splits[1:]])
     return rest
 
 
-def _check_format(log: LogFolder, has: dict[LogKey, Held], there: Held | None) -> None:
+def _check_format(log: Log, has: dict[LogKey, Held], there: Held | None) -> None:
     for key, held in has.items():
         is_same = (key.topic, key.partition) == (log.topic, log.partition)
         if is_same and held.format != log.format:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.logs import read_rows
 from watchkeeper.pipeline.kafkalog.scan.folders import Gaps
 from watchkeeper.pipeline.kafkalog.scan.rows import Rows
 from watchkeeper.pipeline.kafkalog.scan.split_reader import (
@@ -28,9 +29,8 @@ from watchkeeper.pipeline.kafkalog.scan.split_reader import (
     OnCorrupt,
     batch_of,
     picked,
-    read_rows,
 )
-from watchkeeper.pipeline.kafkalog.scan.splits import Split
+from watchkeeper.pipeline.kafkalog.scan.splits import LogRange
 from watchkeeper.pipeline.loading.commits import commit_of
 from watchkeeper.pipeline.loading.table import QUARANTINE, put
 
@@ -41,7 +41,7 @@ GROUP_BYTES = 32 << 20
 class LoadTask(Struct, frozen=True):
     """The work of one task of a load."""
 
-    splits: tuple[Split, ...]
+    splits: tuple[LogRange, ...]
     home: str
     run: str
     on_corrupt: OnCorrupt
@@ -52,7 +52,7 @@ class LoadTask(Struct, frozen=True):
 class Loaded(Struct, frozen=True):
     """The result of a split."""
 
-    split: Split
+    split: LogRange
     messages: int = 0
     skipped: int = 0
     quarantined: int = 0
@@ -77,7 +77,7 @@ def load(task: LoadTask) -> list[Loaded]:
     return done
 
 
-def _load(split: Split, task: LoadTask) -> Loaded:
+def _load(split: LogRange, task: LoadTask) -> Loaded:
     home, run = Path(task.home), Path(task.run)
     name = commit_of(split).name
     try:
@@ -106,7 +106,7 @@ def _attempt(run: Path) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _written(split: Split, task: LoadTask, name: str, home: Path, place: Path) -> Loaded:
+def _written(split: LogRange, task: LoadTask, name: str, home: Path, place: Path) -> Loaded:
     """Write the rows of a split, and commit the file."""
     counts = Counts()
     (place / QUARANTINE).mkdir()
@@ -201,7 +201,7 @@ class _File:
             with suppress(OSError):
                 self._sink.close()
 
-    def add(self, rows: Rows, split: Split) -> None:
+    def add(self, rows: Rows, split: LogRange) -> None:
         """Add rows, and write them when they are enough."""
         batch = batch_of(rows, split, self.columns)
         self._batches.append(batch)

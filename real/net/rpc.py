@@ -24,7 +24,7 @@ from watchkeeper.model.actor.rpc import (
     Unreachable,
 )
 from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES, WireStruct
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
 from watchkeeper.model.log.format.requests import (
     RESPONSES,
     FetchRequest,
@@ -38,6 +38,7 @@ from watchkeeper.model.log.format.requests import (
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.requests import BrokerRequest
 from watchkeeper.model.wire_08 import table
+from watchkeeper.model.wire_08.client_request import ClientRequest
 from watchkeeper.real.net.frames import Frames
 
 CONNECT_WITHIN_MS = 5_000
@@ -57,8 +58,10 @@ class _Connection:
         """Send a request, and wait for its response if its kind has one."""
         if isinstance(request, BrokerRequest):
             return await self._exchange_08(request)
-        if table.knows(request):
+        if isinstance(request, ClientRequest):
             return await self._exchange_of_client(request)
+        if table.knows(request):
+            return await self._exchange_of_client(ClientRequest(request, wire.CLIENT))
         return await self._exchange_07(request)
 
     async def _exchange_08(self, request: BrokerRequest) -> Any:
@@ -68,12 +71,14 @@ class _Connection:
         frame = await self._frame(LARGEST_FRAME_BYTES)
         return wire.decode_response(request, frame, self._sent)
 
-    async def _exchange_of_client(self, request: WireStruct) -> Response:
+    async def _exchange_of_client(self, request: ClientRequest) -> Response | None:
         self._sent += 1
-        sent = table.encode_request(request, self._sent, wire.CLIENT)
+        sent = table.encode_request(request.request, self._sent, request.client_id)
         await asyncio.get_running_loop().sock_sendall(self.connection, sent)
+        if not request.has_response:
+            return None
         frame = await self._frame(LARGEST_FRAME_BYTES)
-        return table.decode_response(request, frame, self._sent)
+        return table.decode_response(request.request, frame, self._sent)
 
     async def _exchange_07(self, request: Request) -> Response | None:
         loop = asyncio.get_running_loop()

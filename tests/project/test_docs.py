@@ -28,7 +28,12 @@ PAGES = pages()
 WRITTEN = [name for name in PAGES if GENERATED not in (HOME / name).read_text()]
 """The pages that a person has written."""
 
-LONG = ("docs/how-to/activity.md", "docs/how-to/load-logs.md", "docs/how-to/sweep.md")
+LONG = (
+    "docs/how-to/activity.md",
+    "docs/how-to/load-from-brokers.md",
+    "docs/how-to/load-logs.md",
+    "docs/how-to/sweep.md",
+)
 """Pages whose commands take half a minute and more."""
 SHOWING = [
     pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in WRITTEN

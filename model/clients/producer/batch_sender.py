@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Protocol
 
 from watchkeeper.model.actor.effects import emit, now_ms
 from watchkeeper.model.actor.rpc import CallError
 from watchkeeper.model.actor.tasks import Start, put, take
 from watchkeeper.model.clients.errors import ClientError, QueueClosed, QueueFull
-from watchkeeper.model.clients.producer.connection_pool import Sender
 from watchkeeper.model.clients.producer.interceptors import EventHandler, Hooks
 from watchkeeper.model.clients.producer.record_batch import Encoder, RecordBatch
-from watchkeeper.model.clients.producer.settings import ProducerSettings
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -32,14 +31,46 @@ class Marker(Enum):
     CLOSE = "close"
 
 
+class QueueSettings(Protocol):
+    """The settings of a queue, of a producer of either release."""
+
+    @property
+    def queue_time_ms(self) -> int:
+        """How long messages are collected."""
+
+    @property
+    def queue_messages(self) -> int:
+        """The largest number of queued messages."""
+
+    @property
+    def enqueue_timeout_ms(self) -> int:
+        """How long a message waits for room; negative: for ever."""
+
+    @property
+    def batch_messages(self) -> int:
+        """The largest number of messages in a batch."""
+
+
+class QueuedSender(Protocol):
+    """What is behind a queue: the connection to a broker, or to several."""
+
+    address: str
+
+    async def await_served(self) -> None:
+        """Wait until what was sent is served."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
 class BatchSender:
     """Sends to one broker, with a delay and in batches."""
 
     def __init__(
         self,
         name: str,
-        sender: Sender,
-        settings: ProducerSettings,
+        sender: QueuedSender,
+        settings: QueueSettings,
         *,
         encode: Encoder,
         hooks: Hooks,

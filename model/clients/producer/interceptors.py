@@ -9,7 +9,7 @@ and then `close`. They are those of `CallbackHandler` in Kafka 0.7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from watchkeeper.model.clients.producer.connection_pool import Sender
 from watchkeeper.model.clients.producer.record_batch import (
@@ -54,7 +54,7 @@ class Hooks:
 class EventHandler(Protocol):
     """Sends a batch."""
 
-    async def handle(self, batch: Sequence[RecordBatch], sender: Sender, encode: Encoder) -> None:
+    async def handle(self, batch: Sequence[RecordBatch], sender: Any, encode: Encoder) -> None:
         """Send a whole batch to the broker of the sender."""
 
 

@@ -78,14 +78,15 @@ def _brokers(key: str, value: Any) -> tuple[tuple[int, str], ...]:
     return tuple(sorted(brokers))
 
 
-def _topics(key: str, value: Any) -> tuple[str, ...]:
+def topics(key: str, value: Any) -> tuple[str, ...]:
     """Parse `clicks,views`."""
     if not isinstance(value, str):
         raise InvalidConfig(f"{key} is {value!r}", "expected topics, with commas between them")
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-def _text(key: str, value: Any) -> str:
+def text(key: str, value: Any) -> str:
+    """Check that a value is text."""
     if not isinstance(value, str):
         raise InvalidConfig(f"{key} is {value!r}", "expected text")
     return value
@@ -96,7 +97,7 @@ PRODUCER_SETTINGS = (
         "broker.list", "brokers", (), "the brokers, if they are not discovered", read=_brokers
     ),
     Setting(
-        "zk.connect", "zookeeper", "", "the ZooKeeper in which brokers are discovered", read=_text
+        "zk.connect", "zookeeper", "", "the ZooKeeper in which brokers are discovered", read=text
     ),
     Setting(
         "partitioner.class",
@@ -131,7 +132,7 @@ PRODUCER_SETTINGS = (
         "compressed_topics",
         (),
         "the topics that are compressed; empty: all",
-        read=_topics,
+        read=topics,
     ),
     Setting(
         "zk.read.num.retries",
@@ -229,7 +230,7 @@ def producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         row = KEYS.get(key)
         if row is None:
             raise InvalidConfig(f"{key} is not a setting of producers", _near(key))
-        values[row.field] = _read(row, value)
+        values[row.field] = read_setting(row, value)
     settings = ProducerSettings(**values)
     for is_wrong, why in CONTRADICTIONS:
         if is_wrong(settings, given):
@@ -278,7 +279,8 @@ def _near(key: str) -> str:
     return f"did you mean {near[0]}?" if near else f"expected one of {', '.join(KEYS)}"
 
 
-def _read(row: Setting, value: Any) -> Any:
+def read_setting(row: Setting, value: Any) -> Any:
+    """Return the value of a setting; raise `InvalidConfig` for an invalid one."""
     if row.read is not None:
         return row.read(row.key, value)
     if row.choices:

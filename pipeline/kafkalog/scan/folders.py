@@ -234,3 +234,11 @@ def missing(log: str, path: str, end: int, next_path: str, next_start: int) -> s
         f"{log}: {path} ends at {end} and the next segment, {next_path}, begins at {next_start}: "
         "a segment is missing or was changed; put it back, or read what is there by allowing gaps"
     )
+
+
+def deleted_unread(log: object, reached: int, start: int) -> str:
+    """The sentence for a log that begins after the offset at which reading should continue."""
+    return (
+        f"{log} was read up to {reached}, and now begins at {start}: what was between "
+        "them has been deleted unread; go on behind it by allowing gaps"
+    )

@@ -1,8 +1,11 @@
-"""Reads a split into Arrow record batches, and handles damaged entries."""
+"""Reads a split of a segment into rows, and handles damaged entries.
+
+What makes columns of rows, and what is done about damage, are the same for rows from elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -14,10 +17,11 @@ from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, missing
 from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS, Flags
 from watchkeeper.pipeline.kafkalog.scan.rows import Entries, Rows, entries_of, rows_of
-from watchkeeper.pipeline.kafkalog.scan.splits import Split
+from watchkeeper.pipeline.kafkalog.scan.splits import LogRange, Split
 from watchkeeper.pipeline.kafkalog.scan.valid_runs import (
     PIECE_BYTES,
     Broken,
+    Readable,
     SegmentFile,
     Whole,
     opened,
@@ -54,7 +58,7 @@ class Column(NamedTuple):
 
     name: str
     kind: pa.DataType
-    make: Callable[[Rows, Split, int], pa.Array]
+    make: Callable[[Rows, LogRange, int], pa.Array]
     says: str = ""
 
 
@@ -75,18 +79,18 @@ def _text(text: str | None, count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
-def _codec(rows: Rows, split: Split, count: int) -> pa.Array:
+def _codec(rows: Rows, split: LogRange, count: int) -> pa.Array:
     return _text(CODEC_NAMES.get(rows.codec), count)
 
 
-def _crc_ok(rows: Rows, split: Split, count: int) -> pa.Array:
+def _crc_ok(rows: Rows, split: LogRange, count: int) -> pa.Array:
     return pa.array(np.ones(count, bool) if rows.crc_ok is None else rows.crc_ok)
 
 
 CODEC_NAMES: dict[int | None, str] = {codec.value: codec.name.lower() for codec in Codec}
 
 
-def _key(rows: Rows, split: Split, count: int) -> pa.Array:
+def _key(rows: Rows, split: LogRange, count: int) -> pa.Array:
     return pa.nulls(count, pa.binary()) if rows.key is None else rows.key
 
 
@@ -124,7 +128,7 @@ COLUMNS = {
 """Every column of a message."""
 
 
-def batch_of(rows: Rows, split: Split, columns: Sequence[Column]) -> pa.RecordBatch:
+def batch_of(rows: Rows, split: LogRange, columns: Sequence[Column]) -> pa.RecordBatch:
     """Rows as a record batch."""
     count = len(rows.offset)
     arrays = [column.make(rows, split, count) for column in columns]
@@ -135,46 +139,49 @@ def batch_of(rows: Rows, split: Split, columns: Sequence[Column]) -> pa.RecordBa
 # --- a split ---------------------------------------------------------------------------
 
 
-def read(split: Split, asked: Asked, counts: Counts) -> Iterator[pa.RecordBatch]:
-    """The requested messages of a split, in the order of the log."""
-    columns = [COLUMNS[name] for name in asked.columns]
-    for rows in read_rows(split, asked, counts):
-        yield batch_of(rows, split, columns)
-
-
-def read_rows(split: Split, asked: Asked, counts: Counts) -> Iterator[Rows]:
-    """The same, before they are put into columns."""
+def segment_rows(split: Split, asked: Asked) -> Iterator[Rows]:
+    """The messages of a split of a segment, in the order of the log, damaged or not."""
     with opened(split.path) as file:
-        for found in _rows(split, asked, file):
-            rows = _wanted(found, split)
-            if rows.crc_ok is not None and not rows.crc_ok.all():
-                counts.corrupt += len(rows.crc_ok) - int(np.count_nonzero(rows.crc_ok))
-                rows = _treated(rows, split, asked)
-            if len(rows.offset):
-                counts.messages += len(rows.offset)
-                yield rows
+        yield from _rows(split, asked, file)
+
+
+def treated(
+    found: Iterable[Rows], split: LogRange, asked: Asked, counts: Counts
+) -> Iterator[Rows]:
+    """Those of the rows that are wanted, with damaged ones treated as the policy has it."""
+    for each in found:
+        rows = _wanted(each, split)
+        if rows.crc_ok is not None and not rows.crc_ok.all():
+            counts.corrupt += len(rows.crc_ok) - int(np.count_nonzero(rows.crc_ok))
+            rows = _treated(rows, split, asked)
+        if len(rows.offset):
+            counts.messages += len(rows.offset)
+            yield rows
 
 
 def _rows(split: Split, asked: Asked, file: SegmentFile) -> Iterator[Rows]:
     form = FORMATS[split.format]
-    where = place_of(split)
     reached: int | None = split.from_offset
     """The next expected offset, if it is known."""
     for run in stretches(file, form, split.begin, split.end, piece_bytes=asked.piece_bytes):
         if isinstance(run, Whole):
             entries = entries_of(run, form, split.start, split.limit)
             if form.name == "0.8" and asked.gaps == "fail":
-                _check_ascent(entries, split, reached)
-            yield from rows_of(entries, form, where)
+                check_ascent(entries, split, reached)
+            yield from rows_of(entries, form, str(split))
             reached = int(entries.next_offset[-1])
         else:
-            yield _broken(run, split, file, reached or split.from_offset)
+            yield broken_rows(run, file, _start_of_07(split), reached or split.from_offset)
             reached = None
     if form.name == "0.8" and asked.gaps == "fail" and reached is not None:
         _check_limit(split, reached)
 
 
-def _check_ascent(entries: Entries, split: Split, expected: int | None) -> None:
+def _start_of_07(split: Split) -> int | None:
+    return split.start if split.format == "0.7" else None
+
+
+def check_ascent(entries: Entries, split: LogRange, expected: int | None) -> None:
     """In 0.8 each uncompressed message has the offset after the one before."""
     first = entries.offset[0] if expected is None else expected
     due = np.append(first, entries.offset[:-1] + 1)
@@ -184,8 +191,8 @@ def _check_ascent(entries: Entries, split: Split, expected: int | None) -> None:
     if is_gap.any():
         at = int(np.argmax(is_gap))
         raise PipelineProblem(
-            f"{place_of(split)} has no message of offset {due[at]}: {entries.offset[at]} comes "
-            f"in its place (in {split.path}); messages are missing, or the topic was compacted: "
+            f"{split} has no message of offset {due[at]}: {entries.offset[at]} comes "
+            f"in its place (in {split.where}); messages are missing, or the topic was compacted: "
             "read what is there by allowing gaps"
         )
 
@@ -198,12 +205,7 @@ def _check_limit(split: Split, reached: int) -> None:
         raise PipelineProblem(missing(name, split.path, reached, following, split.limit))
 
 
-def place_of(split: Split) -> str:
-    """Which log it is a part of."""
-    return f"{split.topic}-{split.partition} of broker {split.broker}"
-
-
-def _wanted(rows: Rows, split: Split) -> Rows:
+def _wanted(rows: Rows, split: LogRange) -> Rows:
     """The rows without messages of a 0.8 wrapper outside the requested range."""
     if split.format == "0.7":
         return rows
@@ -230,14 +232,18 @@ def picked(rows: Rows, flags: Flags) -> Rows:
 # --- what cannot be trusted ------------------------------------------------------------
 
 
-def _broken(place: Broken, split: Split, file: SegmentFile, reached: int) -> Rows:
-    """A place without an entry, as rows of not too many bytes each."""
+def broken_rows(place: Broken, file: Readable, start: int | None, reached: int) -> Rows:
+    """A place without an entry, as rows of not too many bytes each.
+
+    `start` is the offset of the first byte in 0.7, where offsets count bytes; else None, and the
+    rows have the offset that was reached.
+    """
     begins = np.arange(place.at, place.end, LONGEST_BYTES)
     ends = np.minimum(begins + LONGEST_BYTES, place.end)
     places = zip(begins.tolist(), ends.tolist(), strict=True)
     data = [file.read(begin, end) for begin, end in places]
-    if split.format == "0.7":
-        offset, next_offset = split.start + begins, split.start + ends
+    if start is not None:
+        offset, next_offset = start + begins, start + ends
     else:
         offset = next_offset = np.full(len(begins), reached)
     untrusted = np.zeros(len(begins), bool)
@@ -245,7 +251,7 @@ def _broken(place: Broken, split: Split, file: SegmentFile, reached: int) -> Row
     return Rows(offset, next_offset, None, payload, None, untrusted, "no message begins there")
 
 
-def _treated(rows: Rows, split: Split, asked: Asked) -> Rows:
+def _treated(rows: Rows, split: LogRange, asked: Asked) -> Rows:
     """Rows of which some cannot be trusted, as the policy has it."""
     assert rows.crc_ok is not None, "all of these rows are right"
     if asked.on_corrupt == "skip":
@@ -254,6 +260,6 @@ def _treated(rows: Rows, split: Split, asked: Asked) -> Rows:
         return rows
     offset = int(rows.offset[np.flatnonzero(~rows.crc_ok)[0]])
     raise PipelineProblem(
-        f"{place_of(split)} is damaged at offset {offset}: {rows.reason or WRONG_CRC} (in "
-        f"{split.path}); have damaged messages skipped or put in quarantine, or restore the file"
+        f"{split} is damaged at offset {offset}: {rows.reason or WRONG_CRC} (in "
+        f"{split.where}); have damaged messages skipped or put in quarantine, or restore the file"
     )

@@ -7,9 +7,9 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -24,26 +24,49 @@ BUNDLE_BYTES = 32 << 20
 """A task that would read less than this reads several splits."""
 
 
-class Split(Struct, frozen=True):
-    """A part of a segment, with its offsets."""
+class LogRange(Struct, frozen=True):
+    """A range of offsets of a log, which one task reads."""
 
     topic: str
     broker: int
     partition: int
     format: str
+    from_offset: int
+    to_offset: int
+    """The first requested offset, and the one at which to continue."""
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} of broker {self.broker}"
+
+    @property
+    def where(self) -> str:
+        """Where it is read."""
+        raise NotImplementedError
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much is read."""
+        raise NotImplementedError
+
+
+class Split(LogRange, frozen=True):
+    """A part of a segment, with its offsets."""
+
     path: str
     start: int
     """The offset at which the segment starts."""
     begin: int
     end: int
     """The start and end of the split in the file."""
-    from_offset: int
-    to_offset: int
-    """The first requested offset, and the one at which to continue."""
     limit: int | None
     """The offset at which the next segment starts; None in the last."""
     is_at_end: bool
     """Whether the segment ends with it."""
+
+    @property
+    def where(self) -> str:
+        """The path of the segment."""
+        return self.path
 
     @property
     def size_bytes(self) -> int:
@@ -51,10 +74,13 @@ class Split(Struct, frozen=True):
         return self.end - self.begin
 
 
+Range = TypeVar("Range", bound=LogRange)
+
+
 class Cut(NamedTuple):
     """A log, cut."""
 
-    splits: list[Split]
+    splits: Sequence[LogRange]
     end: int
     """The offset at which to go on."""
     torn_bytes: int
@@ -189,9 +215,9 @@ def _splits(
     ]
 
 
-def bundles(splits: Iterable[Split], bundle_bytes: int = BUNDLE_BYTES) -> list[list[Split]]:
+def bundles(splits: Iterable[Range], bundle_bytes: int = BUNDLE_BYTES) -> list[list[Range]]:
     """Splits in their order, small ones bundled."""
-    found: list[list[Split]] = []
+    found: list[list[Range]] = []
     size_bytes = bundle_bytes
     for split in splits:
         if size_bytes + split.size_bytes > bundle_bytes:

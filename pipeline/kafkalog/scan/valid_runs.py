@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -51,6 +51,14 @@ class Broken(NamedTuple):
 
     at: int
     end: int
+
+
+class Readable(Protocol):
+    """Bytes that can be read at positions."""
+
+    def read(self, at: int, end: int) -> bytes:
+        """The bytes from there to there."""
+        ...
 
 
 class SegmentFile:
@@ -97,7 +105,7 @@ def opened(path: str) -> Iterator[SegmentFile]:
 
 
 def stretches(
-    file: SegmentFile,
+    file: Readable,
     form: Format,
     begin: int,
     end: int,
@@ -121,9 +129,7 @@ def stretches(
         at = found.end
 
 
-def _entries(
-    file: SegmentFile, form: Format, at: int, end: int, piece_bytes: int
-) -> Whole | None:
+def _entries(file: Readable, form: Format, at: int, end: int, piece_bytes: int) -> Whole | None:
     """The whole entries at a place, as many as are in a block; None if there are none."""
     data = file.read(at, min(at + piece_bytes, end))
     bounds = chain(data, form)
@@ -136,7 +142,7 @@ def _entries(
     return Whole(at, data[: int(bounds[-1])], bounds)
 
 
-def _is_beginning(file: SegmentFile, form: Format, at: int, end: int) -> bool:
+def _is_beginning(file: Readable, form: Format, at: int, end: int) -> bool:
     """Whether an entry seems to start at a place and ends behind the end."""
     size_bytes = form.step(file.read(at, min(at + form.head_bytes, end)), 0)
     return size_bytes == TOO_SHORT or end - at < size_bytes < LIKELY_BYTES
@@ -145,7 +151,7 @@ def _is_beginning(file: SegmentFile, form: Format, at: int, end: int) -> bool:
 # --- after damage ----------------------------------------------------------------------
 
 
-def _next_entry(file: SegmentFile, form: Format, at: int, end: int, piece_bytes: int) -> int:
+def _next_entry(file: Readable, form: Format, at: int, end: int, piece_bytes: int) -> int:
     """The first undamaged entry from a place on; the end if there is none."""
     while at < end:
         data = file.read(at, min(at + piece_bytes, end))
@@ -167,7 +173,7 @@ def _possible(data: bytes, form: Format) -> Iterator[int]:
 
 
 def _is_undamaged(
-    file: SegmentFile, form: Format, data: bytes, at: int, place: int, end: int
+    file: Readable, form: Format, data: bytes, at: int, place: int, end: int
 ) -> bool:
     """Whether the entry at a place of the data, which start at `at`, has the right CRC."""
     size_bytes = form.step(data, place) - place

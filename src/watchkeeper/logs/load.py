@@ -11,8 +11,10 @@ from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, Stop
 from watchkeeper.console.progress import ProgressLine
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.brokers.broker_log import BrokerLog
+from watchkeeper.pipeline.kafkalog.logs import Log
 from watchkeeper.pipeline.kafkalog.options import Options, options_of
-from watchkeeper.pipeline.kafkalog.scan.folders import PROPERTIES, IdFrom, LogFolder
+from watchkeeper.pipeline.kafkalog.scan.folders import PROPERTIES, IdFrom
 from watchkeeper.pipeline.loading.commits import Held, LogKey, held
 from watchkeeper.pipeline.loading.load import Progress, Sum, load_logs
 from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask, load
@@ -111,14 +113,14 @@ def _teller(line: ProgressLine, began: float) -> Callable[[Progress], None]:
 
 
 def _run(
-    logs: list[LogFolder],
+    logs: list[Log],
     tasks: list[LoadTask],
     means: Means,
     out: Path,
     say: Callable[[str], None],
 ) -> Iterator[list[Loaded]]:
-    for broker, home, id_from in sorted({(log.broker, log.home, log.id_from) for log in logs}):
-        say(f"broker  {broker} for the logs in {_seen_from_here(home)}, {BY[id_from]}")
+    for line in sorted(set(map(_of_broker, logs))):
+        say(line)
     if not tasks:
         say("runner  process: there is nothing new")
         return
@@ -127,6 +129,14 @@ def _run(
         say(f"runner  {runner.name}: {why}")
         for _, done in runner.each(load, tasks):
             yield done
+
+
+def _of_broker(log: Log) -> str:
+    """The line that says from which broker a log is, and why."""
+    if isinstance(log, BrokerLog):
+        return f"broker  {log.broker} at {log.address}, of Kafka {log.format}"
+    where = f"{log.broker} for the logs in {_seen_from_here(log.home)}"
+    return f"broker  {where}, {BY[log.id_from]}"
 
 
 def _seen_from_here(folder: Path) -> Path:

@@ -20,11 +20,27 @@ if TYPE_CHECKING:
 @click.command(
     epilog=example(
         "watchkeeper load /var/lib/kafka/logs table",
+        "watchkeeper load --brokers kafka1:9092,kafka2:9092 --topics clicks table",
         "watchkeeper load --offsets table --group billing --zookeeper localhost:2181",
     )
 )
 @click.argument("folders", nargs=-1, metavar="[LOGDIR] OUT", type=click.Path(path_type=Path))
-@click.option("--topics", metavar="A,B", help="Load these topics only.")
+@click.option(
+    "--brokers",
+    metavar="HOST:PORT,...",
+    help="Load from live brokers, not from LOGDIR; of 0.7: ID:HOST:PORT,...",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["auto", "0.7", "0.8"]),
+    help="What the brokers speak.  [default: auto, which finds out]",
+)
+@click.option(
+    "--retry-ms",
+    metavar="N",
+    help="How long a request to brokers that fails is retried.  [default: 30000]",
+)
+@click.option("--topics", metavar="A,B", help="Load these topics only; brokers of 0.7 need them.")
 @click.option("--broker", help="The id of the broker that wrote the logs.")
 @click.option(
     "--replicas",
@@ -78,13 +94,14 @@ def load(
     master: str | None,
     jobs: int | None,
     only_offsets: bool,
+    brokers: str | None,
     group: str | None,
     sets: bool,
     zookeeper: str | None,
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Load the logs of brokers in LOGDIR into the table OUT.
+    """Load the logs of brokers, in LOGDIR or from live brokers, into the table OUT.
 
     The logs are those of Kafka 0.7 or 0.8. OUT is a folder of Parquet files. Each file holds
     an interval of a log and is named after it, so rows and reached offset appear together or
@@ -100,20 +117,28 @@ def load(
     """
     from watchkeeper.logs.load import Means
 
+    _check_folders(len(folders), brokers, only_offsets=only_offsets)
     request = _request(group, zookeeper, sets=sets, credentials=options.credentials_in(given))
     output: dict[str, Any] = {}
-    if len(folders) != (1 if only_offsets else 2):
-        wanted = "load --offsets OUT" if only_offsets else "load LOGDIR OUT"
-        raise Stop(USAGE, f"{len(folders)} folders are given; expected watchkeeper {wanted}")
     code = HOLDS
     if not only_offsets:
         how = Means(runner, master, jobs, compression)
-        code = _load(folders, given, how, output, as_json=as_json)
+        logs = {"path": str(folders[0])} if brokers is None else {"brokers": brokers}
+        code = _load(folders[-1], {**logs, **given}, how, output, as_json=as_json)
     if only_offsets or (request is not None and code == HOLDS):
         code = _offsets(folders[-1], request, output, sets=sets, as_json=as_json)
     if as_json:
         print_json(output)
     return code
+
+
+def _check_folders(count: int, brokers: str | None, *, only_offsets: bool) -> None:
+    """Raise Stop unless there are as many folders as the options need."""
+    if only_offsets and brokers is not None:
+        raise Stop(USAGE, "--offsets loads nothing; expected it without --brokers")
+    source = "--offsets" if only_offsets else "LOGDIR" if brokers is None else "--brokers ..."
+    if count != (2 if source == "LOGDIR" else 1):
+        raise Stop(USAGE, f"{count} folders are given; expected watchkeeper load {source} OUT")
 
 
 def _request(
@@ -130,21 +155,21 @@ def _request(
 
 
 def _load(
-    folders: tuple[Path, ...],
+    out: Path,
     given: dict[str, Any],
     means: Means,
     output: dict[str, Any],
     *,
     as_json: bool,
 ) -> int:
-    """Load the logs and print the result."""
+    """Load the logs that the options name, and print the result."""
     from watchkeeper.api.tables import console
     from watchkeeper.logs import load as loads
     from watchkeeper.logs import report
 
-    logs, out = folders
     given["splitBytes"] = given.pop("split_bytes")
-    asked = loads.options({"path": str(logs), **given})
+    given["retryMs"] = given.pop("retry_ms")
+    asked = loads.options(given)
     done = loads.run(asked, out, means, lambda line: print(line, file=sys.stderr))
     output.update(report.to_json(done))
     if not as_json:

@@ -40,9 +40,9 @@ from watchkeeper.pipeline.activity.settings import (
     Spammers,
     Zipf,
 )
+from watchkeeper.pipeline.kafkalog.logs import cut, read
 from watchkeeper.pipeline.kafkalog.options import options_of
-from watchkeeper.pipeline.kafkalog.scan.split_reader import Asked, Counts, read
-from watchkeeper.pipeline.kafkalog.scan.splits import cut
+from watchkeeper.pipeline.kafkalog.scan.split_reader import Asked, Counts
 
 EVENTS = 3_000
 SEEDS = range(8)

@@ -30,6 +30,7 @@ from watchkeeper.model.log.format.codecs import Codec, compress
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_08 import KeyedMessage
 from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.logs import cut, read
 from watchkeeper.pipeline.kafkalog.options import options_of
 from watchkeeper.pipeline.kafkalog.read_limits import bytes_of, messages_of, within
 from watchkeeper.pipeline.kafkalog.scan.checksums import are_right
@@ -37,14 +38,8 @@ from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
 from watchkeeper.pipeline.kafkalog.scan.folders import logs_in
 from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS
 from watchkeeper.pipeline.kafkalog.scan.segment_scan import walk
-from watchkeeper.pipeline.kafkalog.scan.split_reader import (
-    COLUMNS,
-    Asked,
-    Counts,
-    OnCorrupt,
-    read,
-)
-from watchkeeper.pipeline.kafkalog.scan.splits import Split, bundles, cut
+from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS, Asked, Counts, OnCorrupt
+from watchkeeper.pipeline.kafkalog.scan.splits import LogRange, bundles
 
 few = settings(max_examples=40)
 """Each example writes and reads files."""
@@ -61,7 +56,9 @@ def on_disk(log: BuiltLog) -> Any:
         yield found
 
 
-def rows_in(splits: Iterable[Split], on_corrupt: OnCorrupt = "fail", **options: Any) -> list[Row]:
+def rows_in(
+    splits: Iterable[LogRange], on_corrupt: OnCorrupt = "fail", **options: Any
+) -> list[Row]:
     """The rows of some splits."""
     how = Asked(tuple(COLUMNS), on_corrupt, **options)
     return [
@@ -138,9 +135,9 @@ def test_small_splits_are_read_together() -> None:
     assert [len(some) for some in together] == [2] * 5
 
 
-def cut_of(log: BuiltLog, **how: Any) -> list[Split]:
+def cut_of(log: BuiltLog, **how: Any) -> list[Any]:
     with on_disk(log) as found:
-        return cut(found, **how).splits
+        return list(cut(found, **how).splits)
 
 
 # --- entries, without a step for each --------------------------------------------------
@@ -306,7 +303,7 @@ def test_what_is_no_message_is_passed_over(form: str, data: st.DataObject, noise
         assert {row["codec"] for row in kept} == {None}
 
 
-def every_row(splits: Iterable[Split], on_corrupt: OnCorrupt) -> list[dict[str, Any]]:
+def every_row(splits: Iterable[LogRange], on_corrupt: OnCorrupt) -> list[dict[str, Any]]:
     """All rows, with all columns, also of what cannot be trusted."""
     how = Asked(tuple(COLUMNS), on_corrupt, "allow")
     batches = [batch for split in splits for batch in read(split, how, Counts())]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import random
 import subprocess
 import sys
@@ -17,10 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import HOME, SOURCE
+from tests import HOME
 from tests.pipeline.sweeps.test_kills import killed
 from tests.support.log.kafka_logs import BuiltLog, brokers, built, in_turn, plain, written
-from tests.support.pipeline.loads import Rows, due, elsewhere, files_of, load, rows_of
+from tests.support.pipeline.loads import (
+    Rows,
+    due,
+    elsewhere,
+    files_of,
+    killed_at_every_point,
+    load,
+    rows_of,
+)
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.pipeline.kafkalog.options import options_of
@@ -237,25 +244,7 @@ def test_killed_at_any_point_it_goes_on(tmp_path: Path) -> None:
     """At every single thing it does with files; and some tables many times in turn."""
     logs, _ = damaged()
     written(tmp_path / "logs", logs)
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "tests.support.pipeline.killed_loads",
-        str(tmp_path / "logs"),
-        str(tmp_path),
-    ]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=HOME,
-        env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{HOME}"},
-    )
-    assert done.returncode == 0, done.stderr
-    points, *wrong = done.stdout.splitlines()
-    assert int(points.split()[0]) > 25
-    assert wrong == []
+    assert killed_at_every_point({"path": str(tmp_path / "logs")}, tmp_path) > 25
 
 
 def test_killed_with_its_processes_it_goes_on(tmp_path: Path) -> None:

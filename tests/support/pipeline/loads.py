@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests import HOME
+from tests import HOME, SOURCE
 from tests.support.log.kafka_logs import BuiltLog, Row
 from watchkeeper.cli.main import run_command
 from watchkeeper.pipeline.loading.commits import Commit, held
@@ -19,6 +21,11 @@ Rows = dict[str, list[Row]]
 """Folder of a log, as in `tests.support.log.kafka_logs.brokers` -> its rows."""
 
 
+def load_from(where: str, out: Path, *options: str) -> int:
+    """Load from brokers in this process; the exit code."""
+    return run_command(["load", "--brokers", where, str(out), *options])
+
+
 def load(logs: Path, out: Path, *options: str) -> int:
     """Load in this process; the exit code."""
     return run_command(["load", str(logs), str(out), *options])
@@ -26,7 +33,16 @@ def load(logs: Path, out: Path, *options: str) -> int:
 
 def elsewhere(logs: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     """Begin a load in a process, and a group of processes, of its own."""
-    command = [sys.executable, "-P", "-m", "watchkeeper", "load", str(logs), str(out), *options]
+    return _begun(str(logs), str(out), *options)
+
+
+def from_elsewhere(where: str, out: Path, *options: str) -> subprocess.Popen[str]:
+    """Begin a load from brokers in such a process."""
+    return _begun("--brokers", where, str(out), *options)
+
+
+def _begun(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", "watchkeeper", "load", *arguments]
     return subprocess.Popen(
         command,
         cwd=HOME,
@@ -65,3 +81,22 @@ def due(logs: dict[str, BuiltLog]) -> Rows:
 def files_of(out: Path) -> dict[str, bytes]:
     """Every file that a reader of a table sees."""
     return {path.name: path.read_bytes() for path in out.glob("*.parquet")}
+
+
+def killed_at_every_point(given: dict[str, str], home: Path) -> int:
+    """Kill a load at everything it does, with these options; how many points there were.
+
+    Fails if a table is not as it has to be after the load that follows a kill.
+    """
+    command = [sys.executable, "-P", "-m", "tests.support.pipeline.killed_loads"]
+    done = subprocess.run(
+        [*command, json.dumps(given), str(home)],
+        capture_output=True,
+        text=True,
+        cwd=HOME,
+        env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{HOME}"},
+    )
+    assert done.returncode == 0, done.stderr
+    points, *wrong = done.stdout.splitlines()
+    assert wrong == []
+    return int(points.split()[0])
