@@ -46,6 +46,8 @@ ON_SPARK = frozenset(
         "tests/pipeline/kafkalog/test_on_spark.py",
         "tests/pipeline/sweeps/test_on_spark.py",
         "tests/pipeline/test_analysis.py",
+        "tests/pipeline/test_control_plane_analysis.py",
+        "tests/pipeline/test_group_offsets_analysis.py",
     }
 )
 """Modules that share one session of Spark: one worker runs all of them."""

@@ -279,7 +279,8 @@ def test_a_search_that_finds_nothing_leaves_no_counterexample(
 
     assert run_command(["explore", str(scenario), "--variant", "documented"]) == 0
 
-    assert [path.name for path in counterexample.iterdir()] == ["verdict.json"]
+    names = {path.name for path in counterexample.iterdir()}
+    assert names == {"verdict.json", "explore.html", "states.png"}
 
 
 def test_a_schedule_that_was_changed_is_reported(

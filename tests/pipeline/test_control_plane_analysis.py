@@ -7,21 +7,21 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import yaml
 from bench.control_plane_bugs import controllers, replicas
 from bench.control_plane_bugs.bugs_of_08 import ONLY_REPLICA_ON_THE_CONTROLLER, TWO_SENDERS
 from bench.control_plane_bugs.mutant import Scenario, nothing
 
 from tests.pipeline.test_analysis import Shown, analyzed, tampered_verdict, write_run
 from tests.sim import test_controller_chaos, test_replication_chaos
+from tests.support.endless_reigns import endless_reigns
 from watchkeeper import simulate
 from watchkeeper.api.result import Result
 from watchkeeper.model.controller import controller, preferred
 from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.scenarios import ScenarioError
-from watchkeeper.scenarios.shipped_files import shipped_text
 
+pytestmark = pytest.mark.slow  # one analysis of 45 runs: minutes
 CLAIMS = [claim.name for claim in OF_CONTROL_PLANES]
 RUNS = (
     ("controller-paused", "kafka_08", 1),
@@ -56,14 +56,6 @@ RUNS = (
 )
 BUGS = ("KAFKA-858", "KAFKA-999", "KAFKA-532", "KAFKA-705")
 """Bugs that are put back, each in its replay or its scenario."""
-
-
-def endless_reigns() -> Scenario:
-    """A scenario in which each reign ends as it begins, for a second and not for twenty."""
-    whole = yaml.safe_load(shipped_text("preferred-election-of-unknown-partition"))
-    [request] = [entry for entry in whole["timeline"] if "write_znode" in entry]
-    crash = {"at": "7s", "crash": "controller"}
-    return {**whole, "timeline": [request, crash], "settle": "2500ms", "expect": {}}
 
 
 REPLAYS: tuple[tuple[str, Scenario], ...] = (

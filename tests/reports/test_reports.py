@@ -918,6 +918,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
         "counterexample.step_kind",
         "delivery.",
         "nemesis.world.OPERATOR",
+        "offset_manager.settings.OFFSETS_TOPIC",
         "properties.ownership",
         "properties.verdicts",
         "registry.paths",

@@ -279,7 +279,8 @@ def test_the_fault_of_a_mutant_is_found_and_nothing_else(
 def test_every_kind_of_finding_has_a_meaning_and_has_a_mutant() -> None:
     found = set().union(*(mutate(healthy(Shape())) for mutate in MUTANTS))
 
-    elsewhere = {"no owner", "short patience", "no plan"} | CONTROL_PLANE_KINDS
+    over_time = {"stopped", "stalled", "falling behind", "set back"}
+    elsewhere = {"no owner", "short patience", "no plan"} | over_time | CONTROL_PLANE_KINDS
     assert found | elsewhere == set(KINDS)
 
 

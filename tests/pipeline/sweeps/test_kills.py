@@ -49,9 +49,8 @@ def killed(begun: subprocess.Popen[Any], is_time: Callable[[], bool]) -> bool:
     return begun.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(
-    ("kills", "seeds"), [(3, 6), pytest.param(20, 40, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("kills", "seeds"), [(3, 6), (20, 40)])
+@pytest.mark.slow
 def test_kills_change_nothing(kills: int, seeds: int, tmp_path: Path) -> None:
     """Killed several times at moments that chance has drawn, it comes to what it had come to.
 

@@ -232,13 +232,14 @@ class Cluster:
             {"group": guarantee or DeliveryGuarantee("exactly once", tuple(self.topics))}
         )
         starvation, punctuality = StarvationJudge(5_000_000), PunctualityJudge(2_000_000)
-        ownership, history = OwnershipJudge(), History(NO_PLAN)
+        history = History(NO_PLAN)
+        ownership = OwnershipJudge(history)
         for event in world.rows:
             for judge in (delivery, starvation, punctuality):
                 if event.kind in judge.KINDS:
                     judge.take(event)
             if event.kind == EventKind.APPLIED:
-                ownership.before(event, history)
+                ownership.before(event)
                 history.handlers[EventKind.APPLIED](event)
         monotone = ownership.monotone.finding(MONOTONE, "no offset went back", ownership.commits)
         waits = [starvation.finding(world.now_us), punctuality.finding()]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.endless_reigns import endless_reigns
 from watchkeeper import Result, simulate
 from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.control_plane.costs import CONTROLLER_WORK
@@ -114,8 +115,7 @@ def test_work_without_a_cause_is_found(
 
 def test_reigns_that_end_each_other_are_found() -> None:
     """Each of the shipped controllers meets a request that ends its reign."""
-    name = "preferred-election-of-unknown-partition"
-    result = simulate(name, variant="kafka_08", seed=1)
+    result = simulate(endless_reigns(), variant="kafka_08", seed=1)
     assert finding(result, CONTROLLER_WORK).verdict is Verdict.VIOLATED
 
 
