@@ -285,7 +285,7 @@ def test_an_address_without_a_broker(served: dict[str, str]) -> None:
     """Nothing listens there, or something else; of 0.8 one that can be reached is enough."""
     [port] = free_ports(1)
     nowhere = f"{HOST}:{port}"
-    with pytest.raises(PipelineProblem, match=r"can be reached: connection refused, after 0 s"):
+    with pytest.raises(PipelineProblem, match=r"can be reached: connection refused, after \d+ s"):
         logs_of(nowhere, retryMs="0")
     with closing_server() as closing:
         with pytest.raises(PipelineProblem, match="neither the protocol of Kafka"):
