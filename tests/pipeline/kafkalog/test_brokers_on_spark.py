@@ -50,7 +50,7 @@ def test_spark_reads_every_message_once(form: str, spark: Any, tmp_path: Path) -
         batches = stream.catch_up()
         assert max(batch.numInputRows for batch in batches) <= 9
         assert stream.rows() == due(logs)
-    with pytest.raises(Exception, match=r"PipelineProblem: .* connection refused, after 0 s"):
+    with pytest.raises(Exception, match=r"PipelineProblem: .* connection refused, after \d+ s"):
         reader(spark, where, retryMs=0).toArrow()
 
 
