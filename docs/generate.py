@@ -10,7 +10,7 @@ needs a run and a search for each fault; that takes about five minutes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from client_settings import client_settings_page
 from control_plane_findings import control_plane_findings_page
 from hardened import hardened_page
 from kafkalog import kafkalog_page
@@ -29,11 +30,7 @@ from replication_findings import replication_findings_page
 from requests_08 import requests_08_body
 from truncation_rules import truncation_rules_page
 
-from watchkeeper.model.clients.producer.settings import PRODUCER_SETTINGS
-from watchkeeper.model.clients.producer.settings import Setting as ProducerSetting
-from watchkeeper.model.clients_08.settings import PRODUCER_SETTINGS_08
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
-from watchkeeper.model.group.settings import SETTINGS
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
@@ -255,45 +252,6 @@ def events_page() -> str:
     )
 
 
-def settings_page() -> str:
-    """The settings of consumers and producers."""
-    rows = (
-        [
-            f"`{row.key_07}`",
-            f"`{row.key_08}`",
-            cell(row.default_07 if row.default_07 is not None else "the sync time"),
-            cell(row.default_08 if row.default_08 is not None else "the sync time"),
-            row.about + (f" ({', '.join(row.choices)})" if row.choices else ""),
-        ]
-        for row in SETTINGS
-    )
-    return page(
-        "The settings of consumers and producers",
-        "The settings have Kafka's own names.",
-        "## Of a consumer\n\nEvery variant accepts the names of both releases; "
-        "its defaults are those of its release. `hardened` has those of 0.8.2. "
-        "[Keep offsets in Kafka](../how-to/keep-offsets-in-kafka.md) shows the settings of "
-        "offsets at work.",
-        table(
-            ["name in 0.7.2", "name in 0.8.2", "default in 0.7.2", "default in 0.8.2", "meaning"],
-            rows,
-        ),
-        "## Of a producer of 0.7",
-        producer_table(PRODUCER_SETTINGS),
-        "## Of a producer of 0.8",
-        producer_table(PRODUCER_SETTINGS_08),
-    )
-
-
-def producer_table(rows: Iterable[ProducerSetting]) -> str:
-    """The settings of a producer."""
-    cells = (
-        [f"`{row.key}`", "-" if row.default in ("", ()) else cell(row.default), row.about]
-        for row in rows
-    )
-    return table(["name", "default", "meaning"], cells)
-
-
 def broker_settings_page() -> str:
     """A broker's settings."""
     own = (
@@ -460,7 +418,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/properties.md": properties_page,
     "reference/faults.md": faults_page,
     "reference/trace.md": events_page,
-    "reference/settings.md": settings_page,
+    "reference/settings.md": lambda: client_settings_page(page, table, cell),
     "reference/broker-settings.md": broker_settings_page,
     "reference/requests-08.md": requests_08_page,
     "reference/scenario-file.md": scenario_page,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from watchkeeper.model.clients.errors import InvalidConfig
 from watchkeeper.model.clients.producer.partitioners import Partitioner, at_random, by_murmur2
 from watchkeeper.model.clients.producer.record_batch import ENCODERS
-from watchkeeper.model.clients.producer.settings import Setting, read_setting, text, topics
+from watchkeeper.model.clients.producer.settings import Setting, read_settings, text, topics
 from watchkeeper.model.clients_08.partitioners import by_java_hash_08
 from watchkeeper.model.log.format.codecs import Codec
 
@@ -177,7 +176,6 @@ assert {row.field for row in PRODUCER_SETTINGS_08} == {
     field.name for field in fields(ProducerSettings08)
 }
 
-KEYS = {row.key: row for row in PRODUCER_SETTINGS_08}
 OF_QUEUES = (
     "queue.buffering.max.ms",
     "queue.buffering.max.messages",
@@ -192,14 +190,7 @@ def producer_settings_08(given: Mapping[str, Any]) -> ProducerSettings08:
 
     Raises `InvalidConfig` for an unknown name, an invalid value or a contradiction.
     """
-    values = {row.field: row.default for row in PRODUCER_SETTINGS_08}
-    for key, value in given.items():
-        row = KEYS.get(key)
-        if row is None:
-            near = get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(KEYS)}"
-            raise InvalidConfig(f"{key} is not a setting of producers of 0.8", hint)
-        values[row.field] = read_setting(row, value)
+    values = read_settings(PRODUCER_SETTINGS_08, given, of="producers of 0.8")
     settings = ProducerSettings08(**values)
     if why := _contradiction(settings, given):
         raise InvalidConfig("settings of a producer of 0.8", why)

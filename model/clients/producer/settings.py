@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
@@ -217,21 +217,13 @@ assert {row.field for row in PRODUCER_SETTINGS} == {
     field.name for field in fields(ProducerSettings)
 }
 
-KEYS = {row.key: row for row in PRODUCER_SETTINGS}
-
 
 def producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
     """Return settings from a mapping of Kafka's names to values; the others are defaults.
 
     Raises `InvalidConfig` for an unknown name, an invalid value or a contradiction.
     """
-    values = {row.field: row.default for row in PRODUCER_SETTINGS}
-    for key, value in given.items():
-        row = KEYS.get(key)
-        if row is None:
-            raise InvalidConfig(f"{key} is not a setting of producers", _near(key))
-        values[row.field] = read_setting(row, value)
-    settings = ProducerSettings(**values)
+    settings = ProducerSettings(**read_settings(PRODUCER_SETTINGS, given, of="producers"))
     for is_wrong, why in CONTRADICTIONS:
         if is_wrong(settings, given):
             raise InvalidConfig("settings of a producer", why)
@@ -274,12 +266,27 @@ CONTRADICTIONS: tuple[tuple[Callable[[ProducerSettings, Mapping[str, Any]], bool
 """Contradictions between settings: a test, and the error text."""
 
 
-def _near(key: str) -> str:
-    near = get_close_matches(key, KEYS, n=1)
-    return f"did you mean {near[0]}?" if near else f"expected one of {', '.join(KEYS)}"
+def read_settings(
+    rows: Iterable[Setting], given: Mapping[str, Any], *, of: str
+) -> dict[str, Any]:
+    """Return the value of each field of a table; those that are not given have defaults.
+
+    Raises `InvalidConfig` for an unknown name, with `of` as what has no such setting, and for
+    an invalid value.
+    """
+    keys = {row.key: row for row in rows}
+    values = {row.field: row.default for row in keys.values()}
+    for key, value in given.items():
+        row = keys.get(key)
+        if row is None:
+            near = get_close_matches(key, keys, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(keys)}"
+            raise InvalidConfig(f"{key} is not a setting of {of}", hint)
+        values[row.field] = _read_setting(row, value)
+    return values
 
 
-def read_setting(row: Setting, value: Any) -> Any:
+def _read_setting(row: Setting, value: Any) -> Any:
     """Return the value of a setting; raise `InvalidConfig` for an invalid one."""
     if row.read is not None:
         return row.read(row.key, value)
