@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from watchkeeper.checker.actors.actors import State
 from watchkeeper.checker.cluster.cluster import ClusterSystem
@@ -33,6 +34,15 @@ class NoSuchChoice(Exception):
     """A place is named by a step that is not enabled there; the text says which."""
 
 
+class Judged(NamedTuple):
+    """What a state is, whatever leads to it."""
+
+    violates: tuple[str, ...]
+    """The properties that it violates."""
+    is_at_rest: bool
+    """Whether nothing has to come any more."""
+
+
 class Explorer:
     """Leads from state to state of a system."""
 
@@ -40,6 +50,7 @@ class Explorer:
         self.system = system
         self.first = first_state(system)
         """The state in which the search begins."""
+        self._judged: dict[State, Judged] = {}
 
     def way(self, choices: Sequence[int]) -> list[Taken]:
         """Return the steps of a place; raises NoSuchChoice."""
@@ -64,47 +75,58 @@ class Explorer:
 
     def state(self, state: State) -> BrowsedState:
         """Return a state as people browse it."""
-        return BrowsedState(
-            snapshots=snapshots_of(self.system, state),
-            znodes=tuple(self._znodes(state)),
-            choices=tuple(map(self._choice, successors(self.system, state))),
-            disabled=disabled_actors(self.system, state),
-            violates=tuple(self._violated(state)),
-            is_at_rest=self._is_at_rest(state),
-        )
+        choices = map(self._choice, successors(self.system, state))
+        return self._browsed(state, tuple(choices))
 
     def graph(self, most: int) -> StateGraph | None:
         """Return all states that can be reached; None if they are more than `most`."""
         numbers = {self.first: 0}
-        ends: list[list[int]] = []
+        enabled: list[list[Taken]] = []
         states = [self.first]
         for state in states:  # it grows behind the one that is looked at
-            after = [taken.after for taken in successors(self.system, state)]
-            states += [end for end in dict.fromkeys(after) if end not in numbers]
+            enabled.append(successors(self.system, state))
+            for taken in enabled[-1]:
+                if taken.after not in numbers:
+                    numbers[taken.after] = len(states)
+                    states.append(taken.after)
             if len(states) > most:
                 return None
-            ends.append([numbers.setdefault(end, len(numbers)) for end in after])
-        return tuple(map(self._numbered, states, ends))
-
-    def _numbered(self, state: State, ends: list[int]) -> BrowsedState:
-        """Return a state whose choices have the numbers of the states that they lead to."""
-        seen = self.state(state)
-        choices = tuple(
-            replace(choice, leads_to=end) for choice, end in zip(seen.choices, ends, strict=True)
+        return tuple(
+            self._browsed(
+                state,
+                tuple(replace(self._choice(one), leads_to=numbers[one.after]) for one in steps),
+            )
+            for state, steps in zip(states, enabled, strict=True)
         )
-        return replace(seen, choices=choices)
+
+    def _browsed(self, state: State, choices: tuple[Choice, ...]) -> BrowsedState:
+        judged = self._judgement(state)
+        return BrowsedState(
+            snapshots=snapshots_of(self.system, state),
+            znodes=tuple(self._znodes(state)),
+            choices=choices,
+            disabled=disabled_actors(self.system, state),
+            violates=judged.violates,
+            is_at_rest=judged.is_at_rest,
+        )
 
     def _choice(self, taken: Taken) -> Choice:
         own = self.system.broken_by(taken.actor, taken.before, taken.step)
-        after = self._violated(taken.after)
+        after = self._judgement(taken.after).violates
         return Choice(
             scheduled_step_of(self.system, taken),
-            tuple(dict.fromkeys([own, *after] if own else after)),
+            tuple(dict.fromkeys((own, *after) if own else after)),
             taken.step.is_idle,
         )
 
-    def _violated(self, state: State) -> list[str]:
-        """Return the properties that a state violates."""
+    def _judgement(self, state: State) -> Judged:
+        """Judge a state, once: it is looked at from each state that leads to it, too."""
+        judged = self._judged.get(state)
+        if judged is None:
+            judged = self._judged[state] = self._judge(state)
+        return judged
+
+    def _judge(self, state: State) -> Judged:
         found, fetched = list[str](), 0
         for actor, number in enumerate(state[1:-1]):
             found.append(self.system.pair_violation(actor, state[0], number))
@@ -112,9 +134,10 @@ class Explorer:
             if own & fetched:
                 found.append(self.system.exclusion_violation(state))
             fetched |= own
-        if self._is_at_rest(state):
+        is_at_rest = self._is_at_rest(state)
+        if is_at_rest:
             found += [name for name, _ in self.system.terminal_findings(state)]
-        return list(dict.fromkeys(filter(None, found)))
+        return Judged(tuple(dict.fromkeys(filter(None, found))), is_at_rest)
 
     def _is_at_rest(self, state: State) -> bool:
         return not any(

@@ -70,7 +70,7 @@ def write_counterexample_html(
 
 def page_data(counterexample: Counterexample, limit: str = "") -> dict[str, Any]:
     """Return what the page's scripts read; nodes and columns are given by their numbers."""
-    colours = consumer_colours(marks.consumers(counterexample))
+    colours = consumer_colours(marks.consumers(counterexample.nodes))
     number = {name: at for at, name in enumerate(counterexample.nodes)}
     lanes = marks.lanes(counterexample)
     fetched, claimed = marks.fetched(counterexample), marks.claimed(counterexample)

@@ -7,7 +7,7 @@ has the number of that step. An interval includes the state `begins` and exclude
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from watchkeeper.model.counterexample.counterexample import (
@@ -52,19 +52,17 @@ def group_of(node: str) -> str:
     return node.rpartition("/")[0]
 
 
-def consumers(counterexample: Counterexample) -> list[str]:
+def consumers(nodes: Sequence[str]) -> list[str]:
     """Return the processes that may fetch, in natural order; all of them if there is none."""
     names = [
-        name
-        for name in counterexample.nodes
-        if not name.startswith(NOT_CONSUMERS) and name != ADMINISTRATOR
+        name for name in nodes if not name.startswith(NOT_CONSUMERS) and name != ADMINISTRATOR
     ]
-    return sorted(names or counterexample.nodes, key=natural)
+    return sorted(names or nodes, key=natural)
 
 
 def lanes(counterexample: Counterexample) -> list[str]:
     """Return the processes that get a lane: consumers, and any other that acts or changes."""
-    always = set(consumers(counterexample))
+    always = set(consumers(counterexample.nodes))
     acting = {step.scheduled.node for step in counterexample.all_steps}
     states = snapshots(counterexample)
     return [

@@ -68,18 +68,18 @@ function seek() {
 
 // --- the way so far --------------------------------------------------------------------------
 
-function describeStep(parent, step, isShort = false) {
+function describeStep(parent, step) {
   make(parent, "span", { class: "swatch", style: "background:" + colours.get(step.node) });
   make(parent, "b", {}, step.node);
   make(parent, "span", { class: step.fault ? "fault" : "" }, " " + step.text);
   if (!step.operation) return;
   parent.append(": ");
   make(parent, "code", {}, step.operation);
-  if (step.answer && !isShort) {
+  if (step.answer) {
     parent.append(" → ");
     make(parent, "code", {}, step.answer);
   }
-  if (step.reads.length && !isShort) make(parent, "span", { class: "soft" }, ", then " + counted(step.reads.length, "read"));
+  if (step.reads.length) make(parent, "span", { class: "soft" }, ", then " + counted(step.reads.length, "read"));
 }
 
 function drawWay() {

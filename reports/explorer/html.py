@@ -6,7 +6,7 @@ Its address names the place by the choices that lead there, so that a link can p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from watchkeeper.model.counterexample.browsed_state import (
 )
 from watchkeeper.model.counterexample.counterexample import ProcessSnapshot, ScheduledStep
 from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.reports.counterexample import marks
 from watchkeeper.reports.counterexample.html import short_answer
 from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import POLICY, page
-from watchkeeper.reports.figure.palette import consumer_colours
+from watchkeeper.reports.figure.palette import GAP, consumer_colours
 
 NAME = "explore.html"
 SERVED_POLICY = f"{POLICY}; connect-src 'self'"
@@ -72,11 +73,9 @@ def explorer_page(browsed: Browsed, graph: StateGraph | None = None) -> bytes:
     )
 
 
-def _colours(nodes: Iterable[str]) -> dict[str, str]:
-    names = list(nodes)
-    members = [name for name in names if "/" in name and not name.startswith("broker/")]
-    found = consumer_colours(members or names)
-    return {name: found.get(name, "#8c959f") for name in names}
+def _colours(nodes: Sequence[str]) -> dict[str, str]:
+    found = consumer_colours(marks.consumers(nodes))
+    return {name: found.get(name, GAP) for name in nodes}
 
 
 # --- a state as JSON -------------------------------------------------------------------
