@@ -54,8 +54,9 @@ class LagWindows:
 
         A partition without a sample begins anew: its broker has not answered, or it is gone.
         """
-        empty = deque[LagSample](maxlen=self._audits)
-        self._windows = {key: self._windows.get(key, empty.copy()) for key in samples}
+        self._windows = {
+            key: self._windows.get(key) or deque(maxlen=self._audits) for key in samples
+        }
         found = {}
         for key, sample in samples.items():
             window = self._windows[key]

@@ -66,26 +66,26 @@ class _Connection:
 
     async def _exchange_08(self, request: BrokerRequest) -> Any:
         self._sent += 1
-        sent = wire.encode_request(request, self._sent)
-        await asyncio.get_running_loop().sock_sendall(self.connection, sent)
+        await self._send(wire.encode_request(request, self._sent))
         frame = await self._frame(LARGEST_FRAME_BYTES)
         return wire.decode_response(request, frame, self._sent)
 
     async def _exchange_of_client(self, request: ClientRequest) -> Response | None:
         self._sent += 1
-        sent = table.encode_request(request.request, self._sent, request.client_id)
-        await asyncio.get_running_loop().sock_sendall(self.connection, sent)
+        await self._send(table.encode_request(request.request, self._sent, request.client_id))
         if not request.has_response:
             return None
         frame = await self._frame(LARGEST_FRAME_BYTES)
         return table.decode_response(request.request, frame, self._sent)
 
     async def _exchange_07(self, request: Request) -> Response | None:
-        loop = asyncio.get_running_loop()
-        await loop.sock_sendall(self.connection, encode_request(request))
+        await self._send(encode_request(request))
         if type(request) not in RESPONSES:
             return None
         return decode_response(request, await self._frame(largest_response(request)))
+
+    async def _send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.connection, data)
 
     async def _frame(self, limit_bytes: int) -> bytes:
         self.frames.limit_bytes = limit_bytes

@@ -121,7 +121,7 @@ class BrowserServer(HTTPServer):
 class _Handler(QuietHandler):
     server: BrowserServer
 
-    def get(self) -> None:
+    def do_GET(self) -> None:
         """Answer with the page, or with the state of a place."""
         wanted = urlsplit(self.path)
         if wanted.path == "/":

@@ -9,14 +9,6 @@ from typing import Any
 class QuietHandler(BaseHTTPRequestHandler):
     """A handler that logs nothing: the terminal belongs to the command."""
 
-    def do_GET(self) -> None:
-        """Answer one request."""
-        self.get()
-
-    def get(self) -> None:
-        """Answer one request; each server says how."""
-        raise NotImplementedError
-
     def answer(self, status: int, kind: str, content: bytes) -> None:
         """Answer a request with content of a kind, which no cache may keep."""
         self.send_response(status)

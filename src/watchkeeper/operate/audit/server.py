@@ -106,7 +106,7 @@ def _check_loopback(host: str, *, allows_remote: bool) -> None:
 class _Handler(QuietHandler):
     audit: LastAudit
 
-    def get(self) -> None:
+    def do_GET(self) -> None:
         """Answer with metrics, with health, or with where these are."""
         path = self.path.partition("?")[0]
         if path == "/metrics":
