@@ -104,16 +104,8 @@ class KafkaBrokers:
 
     def _in_spark(self) -> str:
         where = f"{HOST}:{self._ports[IDS[0]]}"
-        done = subprocess.run(
-            [sys.executable, "-P", str(SPARK_PROGRAM), where, str(self._folder / "spark")],
-            capture_output=True,
-            text=True,
-            timeout=WITHIN_S,
-            env={**os.environ, "PYTHONPATH": str(HOME)},
-        )
-        if done.returncode:
-            raise AssertionError(f"exit code {done.returncode}: {done.stderr[-200:]}")
-        found = json.loads(done.stdout)
+        program = [sys.executable, "-P", str(SPARK_PROGRAM)]
+        found = json.loads(_printed([*program, where, str(self._folder / "spark")]))
         due = self._payloads()
         for kind in ("batch", "stream"):
             expect(found[kind], due, f"payloads of the {kind}")
@@ -268,16 +260,8 @@ class KafkaBrokers:
 
     def _load(self, *more: str) -> str:
         where = f"{HOST}:{self._ports[IDS[0]]}"
-        done = subprocess.run(
-            [*COMMAND, "load", "--brokers", where, str(self._out), *more],
-            capture_output=True,
-            text=True,
-            timeout=WITHIN_S,
-            env={**os.environ, "PYTHONPATH": str(HOME)},
-        )
-        if done.returncode:
-            raise AssertionError(f"exit code {done.returncode}: {done.stderr[-200:]}")
-        [said] = re.findall(r"^[\d,]+ messages of .*? in \d+ new files?", done.stdout, re.M)
+        printed = _printed([*COMMAND, "load", "--brokers", where, str(self._out), *more])
+        [said] = re.findall(r"^[\d,]+ messages of .*? in \d+ new files?", printed, re.M)
         return str(said)
 
     def _payloads(self, out: Path | None = None) -> list[str]:
@@ -288,3 +272,17 @@ class KafkaBrokers:
 
     def _due(self, count: int) -> list[str]:
         return sorted(line for codec in CODECS for line in lines_of(codec, count))
+
+
+def _printed(command: list[str]) -> str:
+    """What a command of the project prints; AssertionError if it fails."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        env={**os.environ, "PYTHONPATH": str(HOME)},
+    )
+    if done.returncode:
+        raise AssertionError(f"exit code {done.returncode}: {done.stderr[-200:]}")
+    return done.stdout

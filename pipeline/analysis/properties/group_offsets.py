@@ -66,8 +66,11 @@ def _rows(detail: str, name: str) -> Column:
     return sql.explode(sql.from_json(sql.get_json_object(detail, f"$.{name}"), ROWS))
 
 
-def _claim(row: str) -> dict[str, Column]:
-    return {"topic": sql.col(row)[0], "partition": sql.col(row)[1]}
+def _by_partition(frame: DataFrame, detail: str, name: str) -> DataFrame:
+    """A row for each row of a field of a detail, with its topic and partition."""
+    return frame.withColumn("row", _rows(detail, name)).withColumns(
+        {"topic": sql.col("row")[0], "partition": sql.col("row")[1]}
+    )
 
 
 # --- commits and fetches ---------------------------------------------------------------
@@ -82,31 +85,22 @@ def _commits(seen: DataFrame) -> DataFrame:
     is_accepted = sql.expr(
         "exists(accepted, each -> each[0] = row[0] AND each[1] = row[1]) AND answered IS NOT NULL"
     )
-    return (
-        sent.withColumn("row", _rows("detail", "offsets"))
-        .withColumns(_claim("row"))
-        .select(
-            *CLAIM,
-            sql.col("row")[2].cast("long").alias("committed"),
-            sql.col("seq").alias("sent"),
-            sql.when(is_accepted, sql.col("answered")).otherwise(NEVER).alias("acknowledged"),
-        )
+    return _by_partition(sent, "detail", "offsets").select(
+        *CLAIM,
+        sql.col("row")[2].cast("long").alias("committed"),
+        sql.col("seq").alias("sent"),
+        sql.when(is_accepted, sql.col("answered")).otherwise(NEVER).alias("acknowledged"),
     )
 
 
 def _answers(seen: DataFrame, sent: DataFrame) -> DataFrame:
     """A row an answered offset of which one was acknowledged before: whether it may be given."""
-    answers = (
-        _paired(seen, FETCHES)
-        .where("answered IS NOT NULL")
-        .withColumn("row", _rows("answer", "offsets"))
-        .withColumns(_claim("row"))
-        .select(
-            *CLAIM,
-            sql.col("row")[2].cast("long").alias("offset"),
-            sql.col("seq").alias("asked"),
-            sql.col("answered").alias("seq"),
-        )
+    answered = _paired(seen, FETCHES).where("answered IS NOT NULL")
+    answers = _by_partition(answered, "answer", "offsets").select(
+        *CLAIM,
+        sql.col("row")[2].cast("long").alias("offset"),
+        sql.col("seq").alias("asked"),
+        sql.col("answered").alias("seq"),
     )
     each = [*CLAIM, "offset", "asked", "seq"]
     before = sql.max(sql.when(sql.col("acknowledged") < sql.col("asked"), sql.col("sent")))
@@ -168,17 +162,12 @@ def _begun(seen: DataFrame, changes: DataFrame) -> DataFrame:
 
 def _all_commits(seen: DataFrame, changes: DataFrame) -> DataFrame:
     """A row an offset that was committed, to Kafka or to ZooKeeper, and the moment."""
-    to_kafka = (
-        _paired(seen, COMMITS)
-        .where("answered IS NOT NULL")
-        .withColumn("row", _rows("answer", "accepted"))
-        .withColumns(_claim("row"))
-        .select(
-            *CLAIM,
-            sql.col("row")[2].cast("long").alias("committed"),
-            sql.col("answered").alias("moment"),
-            sql.lit(0).alias("place"),
-        )
+    answered = _paired(seen, COMMITS).where("answered IS NOT NULL")
+    to_kafka = _by_partition(answered, "answer", "accepted").select(
+        *CLAIM,
+        sql.col("row")[2].cast("long").alias("committed"),
+        sql.col("answered").alias("moment"),
+        sql.lit(0).alias("place"),
     )
     to_zookeeper = (
         commits(changes)

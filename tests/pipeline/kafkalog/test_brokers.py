@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.frames import HEAD_BYTES
 from watchkeeper.model.log.format.requests import MultiFetchResponse, encode_response
 from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.kafkalog.brokers import fetched, protocol
 from watchkeeper.pipeline.kafkalog.brokers.broker_log import BrokerLog, range_of
@@ -393,8 +393,9 @@ ASSIGNED = b'{"version":1,"partitions":{"0":[1,2]}}'
 
 def state(leader: int) -> bytes:
     """The state of a partition, as a controller writes it."""
-    fields = {"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": leader}
-    return json.dumps(fields | {"isr": [1, 2]}).encode()
+    return PartitionState(
+        controller_epoch=1, leader=leader, leader_epoch=leader, isr=(1, 2)
+    ).encode()
 
 
 def test_a_leader_that_moves_is_found(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.support.live_zookeeper import until
 from tests.support.log.kafka_logs import BuiltLog, Row, in_turn, written
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.loads import due
+from tests.support.pipeline.streams import catch_up
 from watchkeeper.model.log.format.codecs import Codec
 
 forms = pytest.mark.parametrize("form", ["0.7", "0.8"])
@@ -64,17 +65,8 @@ class Stream:
 
     def catch_up(self) -> list[Any]:
         """Read what there is; how each batch went."""
-        query = (
-            self.spark.readStream.format("kafkalog")
-            .options(**self.options)
-            .load()
-            .writeStream.format("parquet")
-            .option("checkpointLocation", str(self.place / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(self.place / "table"))
-        )
-        query.awaitTermination()
-        return [progress for progress in query.recentProgress if progress.numInputRows]
+        source = self.spark.readStream.format("kafkalog").options(**self.options)
+        return catch_up(source.load(), self.place)
 
     def rows(self) -> dict[str, list[Row]]:
         """What has been written, sorted."""

@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
 
 from tests.support.log.kafka_logs import BuiltLog, Row, brokers, built, in_turn, plain, written
 from tests.support.pipeline.loads import due, load
+from tests.support.pipeline.streams import catch_up
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.pipeline.kafkalog.filters import Wish, pushed
 from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS
@@ -191,15 +192,7 @@ class Stream:
     def catch_up(self) -> list[Any]:
         """Read what there is; how each batch went."""
         source = self.spark.readStream.format("kafkalog").options(**self.options)
-        query = (
-            source.load(str(self.home))
-            .writeStream.format("parquet")
-            .option("checkpointLocation", str(self.place / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(self.place / "table"))
-        )
-        query.awaitTermination()
-        return [progress for progress in query.recentProgress if progress.numInputRows]
+        return catch_up(source.load(str(self.home)), self.place)
 
     def rows(self) -> dict[str, list[Row]]:
         """What has been written, sorted."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -24,6 +23,7 @@ from watchkeeper.model.clients.errors import (
 from watchkeeper.model.clients_08.errors import FailedToSendMessage, RefusedByBroker
 from watchkeeper.model.clients_08.partitioners import array_hash
 from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.real.embed.simple_consumer import Wanted
 from watchkeeper.real.ports import free_ports
 from watchkeeper.real.process.sync_calls import Closed
@@ -178,8 +178,9 @@ def test_a_broker_that_comes_back(tmp_path: Path) -> None:
 
 def state(leader: int) -> bytes:
     """The state of a partition, as a controller writes it."""
-    fields = {"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": leader}
-    return json.dumps(fields | {"isr": [1, 2]}).encode()
+    return PartitionState(
+        controller_epoch=1, leader=leader, leader_epoch=leader, isr=(1, 2)
+    ).encode()
 
 
 def test_a_leader_that_moves(tmp_path: Path) -> None:
