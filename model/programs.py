@@ -79,7 +79,7 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
             settings,
             sends=True,
             rebalance_ms=cluster.replication.rebalance_ms,
-            shuts_down_controlled=cluster.replication.shuts_down_controlled,
+            shutdown_backoff_ms=cluster.replication.shutdown_backoff_ms,
             deletes_topics=cluster.replication.deletes_topics,
         )
     return controlling_broker(me, settings)
