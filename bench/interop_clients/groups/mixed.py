@@ -1,0 +1,254 @@
+"""One group with members by Kafka's consumer and by this project's: faults and changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from time import monotonic, sleep
+
+from bench.interop_clients.broker import COMMAND, HOME
+from bench.interop_clients.groups.judge import GroupView, differences, read_group
+from bench.interop_clients.groups.members import SESSION_MS, Kind, Members
+from bench.interop_clients.kafka_cluster import KafkaCluster, KafkaZooKeeper, connected
+from bench.interop_clients.outcome import Action, Skipped, expect
+
+CLIENT = "mixed group"
+BROKERS = (1, 2)
+TOPIC, PARTITIONS = "clicks", 8
+ROUNDS = 10
+SETTLES_WITHIN_S = 90.0
+LOOK_EVERY_S = 0.5
+SHORT_S = SESSION_MS / 3000
+SEED = 1
+SHOWN = 3
+"""So many differences are printed."""
+
+
+class MixedGroups:
+    """A ZooKeeper and two brokers of Kafka, and groups on them."""
+
+    def __init__(self, folder: Path, jars: Path) -> None:
+        self._folder = folder / "mixed"
+        self._jars = jars
+        self._zookeeper = KafkaZooKeeper(self._folder / "zookeeper", jars)
+        self._cluster = KafkaCluster(self._folder / "kafka", self._zookeeper.hosts, jars)
+        self._groups: list[Members] = []
+        self._has_started = False
+
+    def actions(self) -> Iterator[Action]:
+        """What is done, in this order."""
+        yield Action(CLIENT, "ZooKeeper 3.4.6 and two brokers start", self._started)
+        yield self._action("a member of each kind joins", self._joined)
+        for kind in Kind:
+            yield self._action(f"kill -9 of {kind}, and its successor", self._killed, kind)
+        for kind in Kind:
+            yield self._action(f"{kind} stands still for {SHORT_S:g} s", self._short, kind)
+            yield self._action(f"{kind} stands still, longer than its session", self._long, kind)
+        yield self._action(f"{ROUNDS} rounds: one leaves, one joins", self._churned)
+        yield self._action("a topic grows from 8 to 11 partitions", self._grown)
+        yield self._action("unequal numbers of streams, two topics", self._unequal)
+        yield self._action("filters, and a topic that appears", self._filtered)
+        yield self._action("roundrobin", self._round_robin)
+
+    def _action(self, name: str, run: Callable[..., str], *arguments: Kind) -> Action:
+        return Action(CLIENT, name, partial(self._run, run, *arguments))
+
+    def _run(self, run: Callable[..., str], *arguments: Kind) -> str:
+        if not self._has_started:
+            raise Skipped("its ZooKeeper and its brokers have not started")
+        return run(*arguments)
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End every process after the block."""
+        try:
+            yield
+        finally:
+            for members in self._groups:
+                members.end()
+            self._cluster.end()
+            self._zookeeper.end()
+
+    # --- actions -----------------------------------------------------------------------
+
+    def _started(self) -> str:
+        self._folder.mkdir()
+        self._zookeeper.start()
+        for broker in BROKERS:
+            self._cluster.start(broker)
+            self._cluster.await_registered(broker)
+        self._create(TOPIC, PARTITIONS)
+        self._has_started = True
+        return f"topic {TOPIC} with {PARTITIONS} partitions"
+
+    def _joined(self) -> str:
+        members = self._group("billing")
+        said = ""
+        for kind in Kind:
+            members.start(kind, f"{TOPIC}:1")
+            said = self._settled(members)
+        return said
+
+    def _killed(self, kind: Kind) -> str:
+        members = self._groups[0]
+        members.kill(members.of_kind(kind))
+        said = self._settled(members)
+        members.start(kind, f"{TOPIC}:1")
+        return f"{said}; then {self._settled(members)}"
+
+    def _short(self, kind: Kind) -> str:
+        """Shorter than the session: no owner changes, not even to the same one."""
+        members = self._groups[0]
+        before = self._claims(members)
+        member = members.running[members.of_kind(kind)]
+        member.stop()
+        sleep(SHORT_S)
+        member.go_on()
+        said = self._settled(members)
+        expect(self._claims(members) == before, True, "every claim is the one before")
+        return said
+
+    def _long(self, kind: Kind) -> str:
+        """Longer than the session: the others own everything, until it goes on."""
+        members = self._groups[0]
+        name = members.of_kind(kind)
+        members.running[name].stop()
+        try:
+            said = self._settled(members, without=name)
+        finally:
+            members.running[name].go_on()
+        return f"{said}; then {self._settled(members)}"
+
+    def _churned(self) -> str:
+        members, drawn = self._groups[0], Random(SEED)
+        for _ in range(ROUNDS):
+            members.leave(drawn.choice(sorted(members.running)))
+            members.start(drawn.choice([*Kind]), f"{TOPIC}:1")
+            self._settled(members)
+        return f"{ROUNDS} rounds settled; in the end {', '.join(sorted(members.running))}"
+
+    def _grown(self) -> str:
+        options = ("--alter", "--topic", TOPIC, "--partitions", "11")
+        self._topic_command(*options)
+        said = self._settled(self._groups[0], least={TOPIC: 11})
+        self._groups[0].end()
+        return said
+
+    def _unequal(self) -> str:
+        self._create("views", 5)
+        members = self._group("unequal")
+        for kind, streams in (
+            (Kind.JVM, f"{TOPIC}:3"),
+            (Kind.HARDENED, f"{TOPIC}:12,views:2"),
+            (Kind.KAFKA_08, "views:1"),
+            (Kind.JVM, f"{TOPIC}:1,views:4"),
+        ):
+            members.start(kind, streams)
+            said = self._settled(members)
+        members.end()
+        return said
+
+    def _filtered(self) -> str:
+        members = self._group("filtered")
+        self._create("ad-1", 3)
+        for kind, pattern, streams in (
+            (Kind.JVM, "white_list", "ad-.*:2"),
+            (Kind.HARDENED, "white_list", "ad-.*,views:1"),
+            (Kind.KAFKA_08, "black_list", "clicks:1"),
+            (Kind.JVM, "black_list", "clicks|views:1"),
+            (Kind.KAFKA_08, "static", "ad-1:1"),
+        ):
+            members.start(kind, streams, pattern=pattern)
+            self._settled(members)
+        self._create("ad-2", 7)
+        said = self._settled(members, least={"ad-2": 7})
+        members.end()
+        return said
+
+    def _round_robin(self) -> str:
+        members = self._group("dealt")
+        config = {"partition.assignment.strategy": "roundrobin"}
+        for kind, streams in ((Kind.JVM, 2), (Kind.HARDENED, 1), (Kind.KAFKA_08, 3)):
+            members.start(kind, f".*:{streams}", pattern="white_list", config=config)
+            said = self._settled(members, strategy="roundrobin")
+        members.end()
+        return said
+
+    # --- what they share ---------------------------------------------------------------
+
+    def _group(self, name: str) -> Members:
+        members = Members(self._zookeeper.hosts, name, self._folder, self._jars)
+        self._groups.append(members)
+        return members
+
+    def _create(self, topic: str, partitions: int) -> None:
+        numbers = ("--partitions", str(partitions), "--replication-factor", "2")
+        self._topic_command("--create", "--topic", topic, *numbers)
+
+    def _topic_command(self, *options: str) -> None:
+        where = ("--zookeeper", self._zookeeper.hosts)
+        self._cluster.jvm(BROKERS[0]).run("kafka.admin.TopicCommand", *where, *options)
+
+    def _settled(
+        self,
+        members: Members,
+        *,
+        strategy: str = "range",
+        without: str = "",
+        least: Mapping[str, int] | None = None,
+    ) -> str:
+        """Wait until two looks in turn find every owner that is due, and audit.
+
+        without   a member that stands still, whose session has to expire
+        least     topics that have to have so many partitions
+        """
+        deadline_s = monotonic() + SETTLES_WITHIN_S
+        there = {f"{members.group}_{name}" for name in members.running if name != without}
+        looks: list[str] = []
+        while looks[-2:] != ["", ""]:
+            if monotonic() > deadline_s:
+                raise AssertionError(f"not settled: {looks[-1]}")
+            with connected(self._zookeeper.hosts) as client:
+                view = read_group(client, members.group)
+            looks.append(amiss(view, there, strategy, least or {}))
+            sleep(LOOK_EVERY_S)
+        self._audited(members.group, strategy)
+        return f"{len(view.owners)} owners as due"
+
+    def _audited(self, group: str, strategy: str) -> None:
+        options = ("audit", self._zookeeper.hosts, "--group", group, "--assignor", strategy)
+        done = subprocess.run(
+            [*COMMAND, *options],
+            capture_output=True,
+            text=True,
+            timeout=SETTLES_WITHIN_S,
+            env={**os.environ, "PYTHONPATH": str(HOME)},
+        )
+        expect(
+            done.returncode, 0, f"exit code of audit ({done.stdout[-300:]}{done.stderr[-300:]})"
+        )
+
+    def _claims(self, members: Members) -> dict[str, int]:
+        """The znode of each owner, by the transaction that created it."""
+        with connected(self._zookeeper.hosts) as client:
+            view = read_group(client, members.group)
+            paths = [
+                f"/consumers/{members.group}/owners/{topic}/{number}"
+                for topic, number in view.owners
+            ]
+            return {path: client.get(path)[1].czxid for path in paths}
+
+
+def amiss(view: GroupView, members: set[str], strategy: str, least: Mapping[str, int]) -> str:
+    """What keeps a group from being settled; nothing if it is."""
+    if {*view.members} != members:
+        return f"members are {sorted(view.members)}, due are {sorted(members)}"
+    for topic, count in least.items():
+        if view.topics.get(topic, 0) < count:
+            return f"{topic} has fewer than {count} partitions"
+    return "; ".join(differences(view, strategy)[:SHOWN])
