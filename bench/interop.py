@@ -27,8 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.interop_clients import outcome
 from bench.interop_clients.broker import place
 from bench.interop_clients.groups.mixed import MixedGroups
+from bench.interop_clients.groups.offsets import GroupOffsets
 from bench.interop_clients.jvm import Jvm
 from bench.interop_clients.kafka_brokers import KafkaBrokers
+from bench.interop_clients.kafka_cluster import OnKafka
 from bench.interop_clients.kafka_jars import default_folder
 from bench.interop_clients.kafka_python import KafkaPython
 from bench.interop_clients.kcat import Kcat
@@ -37,7 +39,7 @@ from bench.interop_clients.own import Own
 from bench.support.report import Report, number, parser_of
 
 CLIENTS = ("kafka-python", "kcat", "jvm", "kafka-brokers")
-ELSEWHERE = {"mixed-groups": MixedGroups}
+ELSEWHERE: dict[str, type[OnKafka]] = {"mixed-groups": MixedGroups, "offsets": GroupOffsets}
 """What does without a broker of this project."""
 ALL = (*CLIENTS, *ELSEWHERE)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
 from bench.interop_clients.broker import HOST, Place
-from bench.interop_clients.jvm import Jvm, await_port
+from bench.interop_clients.jvm import Jvm, await_port, run_class
 from bench.interop_clients.kafka_jars import java_command
+from bench.interop_clients.outcome import Action, Skipped
 from kazoo.client import KazooClient
 
 WITHIN_S = 180.0
@@ -149,6 +152,72 @@ class KafkaZooKeeper:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+class OnKafka(ABC):
+    """Rows on a ZooKeeper and brokers of Kafka, all of which end with the rows."""
+
+    client = "Kafka"
+    """The first column of the rows."""
+
+    def __init__(self, folder: Path, jars: Path, *, settings: Iterable[str] = ()) -> None:
+        self.folder = folder
+        self.jars = jars
+        self.zookeeper = KafkaZooKeeper(folder / "zookeeper", jars)
+        self.cluster = KafkaCluster(
+            folder / "kafka", self.zookeeper.hosts, jars, settings=settings
+        )
+        self._has_started = False
+
+    @abstractmethod
+    def actions(self) -> Iterator[Action]:
+        """What is done, in this order."""
+
+    def start_action(self, brokers: Sequence[int]) -> Action:
+        """The first row; without it the others are skipped."""
+        name = f"ZooKeeper 3.4.6 and {len(brokers)} brokers start"
+        return Action(self.client, name, partial(self._start, brokers))
+
+    def action(self, name: str, run: Callable[..., str], *arguments: object) -> Action:
+        """A row that needs the brokers."""
+        return Action(self.client, name, partial(self._run, run, *arguments))
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End every process after the block."""
+        try:
+            yield
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """End every process."""
+        self.cluster.end()
+        self.zookeeper.end()
+
+    def create(self, topic: str, partitions: int, *, replicas: int = 2) -> None:
+        """Create a topic by Kafka's command."""
+        numbers = ("--partitions", str(partitions), "--replication-factor", str(replicas))
+        self.topic_command("--create", "--topic", topic, *numbers)
+
+    def topic_command(self, *options: str, zookeeper: str = "") -> str:
+        """Run Kafka's command for topics, and return what it prints."""
+        where = ("--zookeeper", zookeeper or self.zookeeper.hosts)
+        return run_class(self.jars, "kafka.admin.TopicCommand", *where, *options)
+
+    def _start(self, brokers: Sequence[int]) -> str:
+        self.folder.mkdir()
+        self.zookeeper.start()
+        for broker in brokers:
+            self.cluster.start(broker)
+            self.cluster.await_registered(broker)
+        self._has_started = True
+        return f"brokers {', '.join(map(str, brokers))}"
+
+    def _run(self, run: Callable[..., str], *arguments: object) -> str:
+        if not self._has_started:
+            raise Skipped("its ZooKeeper and its brokers have not started")
+        return run(*arguments)
 
 
 def free_port() -> int:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 
-from bench.interop_clients.broker import COMMAND, HOME
+from bench.interop_clients.broker import run_command
 from bench.interop_clients.groups.judge import GroupView, differences, read_group
 from bench.interop_clients.groups.members import SESSION_MS, Kind, Members
-from bench.interop_clients.kafka_cluster import KafkaCluster, KafkaZooKeeper, connected
-from bench.interop_clients.outcome import Action, Skipped, expect
+from bench.interop_clients.kafka_cluster import OnKafka, connected
+from bench.interop_clients.outcome import Action, expect
 
 CLIENT = "mixed group"
 BROKERS = (1, 2)
@@ -29,64 +25,40 @@ SHOWN = 3
 """So many differences are printed."""
 
 
-class MixedGroups:
-    """A ZooKeeper and two brokers of Kafka, and groups on them."""
+class MixedGroups(OnKafka):
+    """Groups on two brokers of Kafka."""
+
+    client = CLIENT
 
     def __init__(self, folder: Path, jars: Path) -> None:
-        self._folder = folder / "mixed"
-        self._jars = jars
-        self._zookeeper = KafkaZooKeeper(self._folder / "zookeeper", jars)
-        self._cluster = KafkaCluster(self._folder / "kafka", self._zookeeper.hosts, jars)
+        super().__init__(folder / "mixed", jars)
         self._groups: list[Members] = []
-        self._has_started = False
 
     def actions(self) -> Iterator[Action]:
         """What is done, in this order."""
-        yield Action(CLIENT, "ZooKeeper 3.4.6 and two brokers start", self._started)
-        yield self._action("a member of each kind joins", self._joined)
+        yield self.start_action(BROKERS)
+        yield self.action("a member of each kind joins", self._joined)
         for kind in Kind:
-            yield self._action(f"kill -9 of {kind}, and its successor", self._killed, kind)
+            yield self.action(f"kill -9 of {kind}, and its successor", self._killed, kind)
         for kind in Kind:
-            yield self._action(f"{kind} stands still for {SHORT_S:g} s", self._short, kind)
-            yield self._action(f"{kind} stands still, longer than its session", self._long, kind)
-        yield self._action(f"{ROUNDS} rounds: one leaves, one joins", self._churned)
-        yield self._action("a topic grows from 8 to 11 partitions", self._grown)
-        yield self._action("unequal numbers of streams, two topics", self._unequal)
-        yield self._action("filters, and a topic that appears", self._filtered)
-        yield self._action("roundrobin", self._round_robin)
+            yield self.action(f"{kind} stands still for {SHORT_S:g} s", self._short, kind)
+            yield self.action(f"{kind} stands still, longer than its session", self._long, kind)
+        yield self.action(f"{ROUNDS} rounds: one leaves, one joins", self._churned)
+        yield self.action("a topic grows from 8 to 11 partitions", self._grown)
+        yield self.action("unequal numbers of streams, two topics", self._unequal)
+        yield self.action("filters, and a topic that appears", self._filtered)
+        yield self.action("roundrobin", self._round_robin)
 
-    def _action(self, name: str, run: Callable[..., str], *arguments: Kind) -> Action:
-        return Action(CLIENT, name, partial(self._run, run, *arguments))
-
-    def _run(self, run: Callable[..., str], *arguments: Kind) -> str:
-        if not self._has_started:
-            raise Skipped("its ZooKeeper and its brokers have not started")
-        return run(*arguments)
-
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """End every process after the block."""
-        try:
-            yield
-        finally:
-            for members in self._groups:
-                members.end()
-            self._cluster.end()
-            self._zookeeper.end()
+    def end(self) -> None:
+        """End every process."""
+        for members in self._groups:
+            members.end()
+        super().end()
 
     # --- actions -----------------------------------------------------------------------
 
-    def _started(self) -> str:
-        self._folder.mkdir()
-        self._zookeeper.start()
-        for broker in BROKERS:
-            self._cluster.start(broker)
-            self._cluster.await_registered(broker)
-        self._create(TOPIC, PARTITIONS)
-        self._has_started = True
-        return f"topic {TOPIC} with {PARTITIONS} partitions"
-
     def _joined(self) -> str:
+        self.create(TOPIC, PARTITIONS)
         members = self._group("billing")
         said = ""
         for kind in Kind:
@@ -134,13 +106,13 @@ class MixedGroups:
 
     def _grown(self) -> str:
         options = ("--alter", "--topic", TOPIC, "--partitions", "11")
-        self._topic_command(*options)
+        self.topic_command(*options)
         said = self._settled(self._groups[0], least={TOPIC: 11})
         self._groups[0].end()
         return said
 
     def _unequal(self) -> str:
-        self._create("views", 5)
+        self.create("views", 5)
         members = self._group("unequal")
         for kind, streams in (
             (Kind.JVM, f"{TOPIC}:3"),
@@ -155,7 +127,7 @@ class MixedGroups:
 
     def _filtered(self) -> str:
         members = self._group("filtered")
-        self._create("ad-1", 3)
+        self.create("ad-1", 3)
         for kind, pattern, streams in (
             (Kind.JVM, "white_list", "ad-.*:2"),
             (Kind.HARDENED, "white_list", "ad-.*,views:1"),
@@ -165,7 +137,7 @@ class MixedGroups:
         ):
             members.start(kind, streams, pattern=pattern)
             self._settled(members)
-        self._create("ad-2", 7)
+        self.create("ad-2", 7)
         said = self._settled(members, least={"ad-2": 7})
         members.end()
         return said
@@ -182,17 +154,9 @@ class MixedGroups:
     # --- what they share ---------------------------------------------------------------
 
     def _group(self, name: str) -> Members:
-        members = Members(self._zookeeper.hosts, name, self._folder, self._jars)
+        members = Members(self.zookeeper.hosts, name, self.folder, self.jars)
         self._groups.append(members)
         return members
-
-    def _create(self, topic: str, partitions: int) -> None:
-        numbers = ("--partitions", str(partitions), "--replication-factor", "2")
-        self._topic_command("--create", "--topic", topic, *numbers)
-
-    def _topic_command(self, *options: str) -> None:
-        where = ("--zookeeper", self._zookeeper.hosts)
-        self._cluster.jvm(BROKERS[0]).run("kafka.admin.TopicCommand", *where, *options)
 
     def _settled(
         self,
@@ -213,7 +177,7 @@ class MixedGroups:
         while looks[-2:] != ["", ""]:
             if monotonic() > deadline_s:
                 raise AssertionError(f"not settled: {looks[-1]}")
-            with connected(self._zookeeper.hosts) as client:
+            with connected(self.zookeeper.hosts) as client:
                 view = read_group(client, members.group)
             looks.append(amiss(view, there, strategy, least or {}))
             sleep(LOOK_EVERY_S)
@@ -221,21 +185,15 @@ class MixedGroups:
         return f"{len(view.owners)} owners as due"
 
     def _audited(self, group: str, strategy: str) -> None:
-        options = ("audit", self._zookeeper.hosts, "--group", group, "--assignor", strategy)
-        done = subprocess.run(
-            [*COMMAND, *options],
-            capture_output=True,
-            text=True,
-            timeout=SETTLES_WITHIN_S,
-            env={**os.environ, "PYTHONPATH": str(HOME)},
-        )
+        options = ("audit", self.zookeeper.hosts, "--group", group, "--assignor", strategy)
+        done = run_command(*options, within_s=SETTLES_WITHIN_S)
         expect(
             done.returncode, 0, f"exit code of audit ({done.stdout[-300:]}{done.stderr[-300:]})"
         )
 
     def _claims(self, members: Members) -> dict[str, int]:
         """The znode of each owner, by the transaction that created it."""
-        with connected(self._zookeeper.hosts) as client:
+        with connected(self.zookeeper.hosts) as client:
             view = read_group(client, members.group)
             paths = [
                 f"/consumers/{members.group}/owners/{topic}/{number}"
