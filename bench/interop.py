@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -30,16 +31,21 @@ from bench.interop_clients.groups.mixed import MixedGroups
 from bench.interop_clients.groups.offsets import GroupOffsets
 from bench.interop_clients.jvm import Jvm
 from bench.interop_clients.kafka_brokers import KafkaBrokers
-from bench.interop_clients.kafka_cluster import OnKafka
 from bench.interop_clients.kafka_jars import default_folder
 from bench.interop_clients.kafka_python import KafkaPython
 from bench.interop_clients.kcat import Kcat
-from bench.interop_clients.outcome import Outcome
+from bench.interop_clients.outcome import Outcome, Rows
 from bench.interop_clients.own import Own
+from bench.interop_clients.tools.kafka_tools import KafkaTools
+from bench.interop_clients.tools.own_tools import OwnTools
 from bench.support.report import Report, number, parser_of
 
 CLIENTS = ("kafka-python", "kcat", "jvm", "kafka-brokers")
-ELSEWHERE: dict[str, type[OnKafka]] = {"mixed-groups": MixedGroups, "offsets": GroupOffsets}
+ELSEWHERE: dict[str, tuple[type[Rows], ...]] = {
+    "mixed-groups": (MixedGroups,),
+    "offsets": (GroupOffsets,),
+    "tools": (KafkaTools, OwnTools),
+}
 """What does without a broker of this project."""
 ALL = (*CLIENTS, *ELSEWHERE)
 
@@ -48,11 +54,10 @@ def outcomes(folder: Path, jars: Path, only: Sequence[str]) -> Iterator[Outcome]
     """Run every action of the chosen clients, and of this project."""
     if not only or {*only} & {*CLIENTS}:
         yield from _on_own_broker(folder, jars, [name for name in CLIENTS if name in only])
-    for name in only:
-        if name in ELSEWHERE:
-            rows = ELSEWHERE[name](folder, jars)
-            with rows.ending():
-                yield from map(outcome.run, rows.actions())
+    for kind in chain.from_iterable(ELSEWHERE.get(name, ()) for name in only):
+        rows = kind(folder, jars)
+        with rows.ending():
+            yield from map(outcome.run, rows.actions())
 
 
 def _on_own_broker(folder: Path, jars: Path, only: Sequence[str]) -> Iterator[Outcome]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from time import monotonic, sleep
 from bench.interop_clients.broker import HOST, Place
 from bench.interop_clients.jvm import Jvm, await_port, run_class
 from bench.interop_clients.kafka_jars import java_command
-from bench.interop_clients.outcome import Action, Skipped
+from bench.interop_clients.outcome import Action, Rows
 from kazoo.client import KazooClient
 
 WITHIN_S = 180.0
@@ -154,11 +153,8 @@ class KafkaZooKeeper:
             self._process.wait()
 
 
-class OnKafka(ABC):
+class OnKafka(Rows):
     """Rows on a ZooKeeper and brokers of Kafka, all of which end with the rows."""
-
-    client = "Kafka"
-    """The first column of the rows."""
 
     def __init__(self, folder: Path, jars: Path, *, settings: Iterable[str] = ()) -> None:
         self.folder = folder
@@ -167,42 +163,25 @@ class OnKafka(ABC):
         self.cluster = KafkaCluster(
             folder / "kafka", self.zookeeper.hosts, jars, settings=settings
         )
-        self._has_started = False
-
-    @abstractmethod
-    def actions(self) -> Iterator[Action]:
-        """What is done, in this order."""
 
     def start_action(self, brokers: Sequence[int]) -> Action:
-        """The first row; without it the others are skipped."""
+        """The first row."""
         name = f"ZooKeeper 3.4.6 and {len(brokers)} brokers start"
-        return Action(self.client, name, partial(self._start, brokers))
-
-    def action(self, name: str, run: Callable[..., str], *arguments: object) -> Action:
-        """A row that needs the brokers."""
-        return Action(self.client, name, partial(self._run, run, *arguments))
-
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """End every process after the block."""
-        try:
-            yield
-        finally:
-            self.end()
+        return self.first_action(name, partial(self._start, brokers))
 
     def end(self) -> None:
         """End every process."""
         self.cluster.end()
         self.zookeeper.end()
 
-    def create(self, topic: str, partitions: int, *, replicas: int = 2) -> None:
+    def create(self, topic: str, partitions: int) -> None:
         """Create a topic by Kafka's command."""
-        numbers = ("--partitions", str(partitions), "--replication-factor", str(replicas))
+        numbers = ("--partitions", str(partitions), "--replication-factor", "2")
         self.topic_command("--create", "--topic", topic, *numbers)
 
-    def topic_command(self, *options: str, zookeeper: str = "") -> str:
+    def topic_command(self, *options: str) -> str:
         """Run Kafka's command for topics, and return what it prints."""
-        where = ("--zookeeper", zookeeper or self.zookeeper.hosts)
+        where = ("--zookeeper", self.zookeeper.hosts)
         return run_class(self.jars, "kafka.admin.TopicCommand", *where, *options)
 
     def _start(self, brokers: Sequence[int]) -> str:
@@ -211,13 +190,7 @@ class OnKafka(ABC):
         for broker in brokers:
             self.cluster.start(broker)
             self.cluster.await_registered(broker)
-        self._has_started = True
         return f"brokers {', '.join(map(str, brokers))}"
-
-    def _run(self, run: Callable[..., str], *arguments: object) -> str:
-        if not self._has_started:
-            raise Skipped("its ZooKeeper and its brokers have not started")
-        return run(*arguments)
 
 
 def free_port() -> int:

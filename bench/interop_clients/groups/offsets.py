@@ -89,7 +89,9 @@ class GroupOffsets(OnKafka):
         yield self.action("both: the greater one counts, as in Kafka", self._greater)
         yield self.action("export, reset, and Kafka's goes on from there", self._reset)
         yield self.action("migrate-offsets --copy on Kafka's brokers", self._copied)
-        yield self.action("the coordinator is killed: commits go on", self._coordinator_killed)
+        for variant in VARIANTS:
+            name = f"the coordinator is killed, and {variant} commits again"
+            yield self.action(name, self._coordinator_killed, variant)
 
     # --- actions -----------------------------------------------------------------------
 
@@ -164,13 +166,13 @@ class GroupOffsets(OnKafka):
         self._jvm.reads_on(topic, self._config(group, STORAGES[0]))
         return f"{COUNT} copied; Kafka's reads the {MORE} newer messages"
 
-    def _coordinator_killed(self) -> str:
+    def _coordinator_killed(self, variant: str) -> str:
         """The other broker coordinates from then on."""
-        topic = group = "killed"
+        topic = group = f"killed-{variant}"
         kept = STORAGES[1]
         self._filled(topic)
         ends = self._ends(topic)
-        with self._member(topic, group, kept, "hardened") as consumer:
+        with self._member(topic, group, kept, variant) as consumer:
             self._committed(consumer, of_numbers(topic, dict.fromkeys(ends, 1)))
             coordinator = self._coordinator(group)
             self.cluster.kill(coordinator)
