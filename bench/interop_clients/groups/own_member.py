@@ -36,7 +36,6 @@ def member_of(settings: dict[str, str], variant: str) -> Consumer:
         group=settings.pop("group.id"),
         consumer_id=settings.pop("consumer.id"),
         variant=variant,
-        layout="0.8",
         config={name: _typed(value) for name, value in settings.items()},
         **subscription,
     )
