@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from bench.interop_clients.broker import HOST, Place
 from bench.interop_clients.jvm import Jvm, await_port, run_class
-from bench.interop_clients.kafka_jars import java_command
+from bench.interop_clients.kafka_jars import QUICK_START, java_command
 from bench.interop_clients.outcome import Action, Rows
 from kazoo.client import KazooClient
 
@@ -41,13 +41,20 @@ class KafkaCluster:
     """Brokers of Kafka at a ZooKeeper, which are started and killed one by one."""
 
     def __init__(
-        self, folder: Path, zookeeper: str, jars: Path, *, settings: Iterable[str] = ()
+        self,
+        folder: Path,
+        zookeeper: str,
+        jars: Path,
+        *,
+        settings: Iterable[str] = (),
+        options: tuple[str, ...] = QUICK_START,
     ) -> None:
         self.folder = folder
         self.zookeeper = zookeeper
         self.ports: dict[int, int] = {}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._jars = jars
+        self._options = options
         self._more = "".join(f"{line}\n" for line in settings)
 
     def start(self, broker: int) -> None:
@@ -65,7 +72,7 @@ class KafkaCluster:
                 more=self._more,
             )
         )
-        command = [*java_command(self._jars), "kafka.Kafka", str(settings)]
+        command = [*java_command(self._jars, self._options), "kafka.Kafka", str(settings)]
         with (self.folder / f"{broker}.log").open("wb") as log:
             self._processes[broker] = subprocess.Popen(command, stdout=log, stderr=log)
         await_port(port)
@@ -74,6 +81,10 @@ class KafkaCluster:
         """Kill a broker as `kill -9` does."""
         self._processes[broker].kill()
         self._processes[broker].wait()
+
+    def process(self, broker: int) -> subprocess.Popen[bytes]:
+        """The process of a broker."""
+        return self._processes[broker]
 
     def is_alive(self, broker: int) -> bool:
         """Whether the process of a broker runs."""
