@@ -10,9 +10,11 @@ import kafka.consumer.KafkaStream;
 import kafka.consumer.TopicFilter;
 import kafka.consumer.Whitelist;
 import kafka.javaapi.consumer.ConsumerConnector;
+import kafka.message.MessageAndMetadata;
 
 /**
- * A member of a group by Kafka's high-level consumer, which leaves when its input ends.
+ * A member of a group by Kafka's high-level consumer, which prints where each message is that it
+ * reads, and leaves when its input ends.
  *
  * <p>Its argument is a file of settings of Kafka, and of two more: {@code pattern} is static,
  * white_list or black_list, and {@code streams} is TOPIC:STREAMS,... or EXPRESSION:STREAMS.
@@ -30,7 +32,7 @@ public final class GroupMember {
         ConsumerConnector connector =
                 Consumer.createJavaConsumerConnector(new ConsumerConfig(settings));
         for (KafkaStream<byte[], byte[]> stream : join(connector, pattern, streams)) {
-            Thread reader = new Thread(() -> stream.forEach(message -> {}));
+            Thread reader = new Thread(() -> stream.forEach(GroupMember::print));
             reader.setDaemon(true);
             reader.start();
         }
@@ -41,6 +43,11 @@ public final class GroupMember {
         connector.shutdown();
         System.out.println("left");
         System.exit(0);
+    }
+
+    private static void print(MessageAndMetadata<byte[], byte[]> message) {
+        System.out.println(
+                "read " + message.topic() + " " + message.partition() + " " + message.offset());
     }
 
     private static Iterable<KafkaStream<byte[], byte[]>> join(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -30,6 +33,10 @@ CONFIG = {
 }
 OF_JVM = {"zookeeper.connection.timeout.ms": "30000"}
 """What only Kafka's consumer knows."""
+
+
+Place = tuple[str, int, int]
+"""Topic, partition and offset of a message."""
 
 
 class Kind(StrEnum):
@@ -159,6 +166,11 @@ class Members:
         """Kill a member."""
         self.running.pop(name).kill()
 
+    def messages(self) -> Counter[Place]:
+        """Where the messages are that members have read, and how often each was."""
+        logs = sorted(self._folder.glob(f"{self.group}-*.log"))
+        return Counter(chain.from_iterable(read_in(log.read_text()) for log in logs))
+
     def of_kind(self, kind: Kind) -> str:
         """The name of a member of this kind."""
         return next(name for name in self.running if name.startswith(kind))
@@ -167,3 +179,10 @@ class Members:
         """Kill what still runs."""
         for name in [*self.running]:
             self.kill(name)
+
+
+def read_in(text: str) -> Iterator[Place]:
+    """The messages in the log of a member; its last line may have been cut off by a kill."""
+    whole, _, _ = text.rpartition("\n")
+    for topic, number, offset in re.findall(r"^read (\S+) (\d+) (\d+)$", whole, re.MULTILINE):
+        yield topic, int(number), int(offset)

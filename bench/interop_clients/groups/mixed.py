@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -9,7 +10,8 @@ from time import monotonic, sleep
 
 from bench.interop_clients.broker import run_command
 from bench.interop_clients.groups.judge import GroupView, differences, read_group
-from bench.interop_clients.groups.members import SESSION_MS, Kind, Members
+from bench.interop_clients.groups.members import SESSION_MS, Kind, Members, Place
+from bench.interop_clients.jvm import COUNT, lines_of
 from bench.interop_clients.kafka_cluster import OnKafka, connected
 from bench.interop_clients.outcome import Action, expect
 
@@ -44,6 +46,7 @@ class MixedGroups(OnKafka):
             yield self.action(f"{kind} stands still for {SHORT_S:g} s", self._short, kind)
             yield self.action(f"{kind} stands still, longer than its session", self._long, kind)
         yield self.action(f"{ROUNDS} rounds: one leaves, one joins", self._churned)
+        yield self.action("messages, while members are killed and leave", self._delivered)
         yield self.action("a topic grows from 8 to 11 partitions", self._grown)
         yield self.action("unequal numbers of streams, two topics", self._unequal)
         yield self.action("filters, and a topic that appears", self._filtered)
@@ -103,6 +106,36 @@ class MixedGroups(OnKafka):
             members.start(drawn.choice([*Kind]), f"{TOPIC}:1")
             self._settled(members)
         return f"{ROUNDS} rounds settled; in the end {', '.join(sorted(members.running))}"
+
+    def _delivered(self) -> str:
+        """Each message is read by one member or another; those of the killed ones twice."""
+        topic, jvm = "read", self.cluster.jvm(BROKERS[0])
+        self.create(topic, PARTITIONS)
+        members = self._group("readers")
+        config = {"brokers": jvm.place.address}
+        for kind in Kind:
+            members.start(kind, f"{topic}:1", config=config)
+        changes = (members.kill, members.kill, members.leave)
+        for round_, (kind, change) in enumerate(zip(Kind, changes, strict=True)):
+            lines = lines_of(f"{round_}", COUNT)
+            keyed = [f"{line}\t{line}" for line in lines]
+            jvm.produce(topic, "none", keyed, "--sync", "--property", "parse.key=true")
+            change(members.of_kind(kind))
+            members.start(kind, f"{topic}:1", config=config)
+        self._settled(members)
+        found = self._all_read(members, len(changes) * COUNT)
+        members.end()
+        repeated = sum(found.values()) - len(found)
+        return f"{len(found)} of {len(found)}, {repeated} of them again"
+
+    def _all_read(self, members: Members, count: int) -> Counter[Place]:
+        """Wait until so many different messages have been read."""
+        deadline_s = monotonic() + SETTLES_WITHIN_S
+        while len(found := members.messages()) < count:
+            if monotonic() > deadline_s:
+                raise AssertionError(f"{len(found)} of {count} messages were read")
+            sleep(LOOK_EVERY_S)
+        return found
 
     def _grown(self) -> str:
         options = ("--alter", "--topic", TOPIC, "--partitions", "11")
