@@ -18,6 +18,7 @@ from bench.interop_clients.groups.judge import (
     java_hash,
     parse_registration,
 )
+from bench.interop_clients.groups.members import read_in
 from bench.interop_clients.groups.mixed import amiss
 from bench.interop_clients.groups.offsets import Checked, added_up, checked, set_back
 from bench.interop_clients.groups.own_member import member_of, settings_in
@@ -208,8 +209,15 @@ def test_rates_that_kafkas_programs_print() -> None:
         "2015-09-02 18:38:00:105, 2015-09-02 18:38:01:10, 1048576, 3.8147, 1.1628, 400, 399.1\n"
     )
 
-    assert SENT.findall(sent)[-1] == "2.40"
-    assert READ.findall(read) == ["1.1628"]
+    assert SENT.findall(sent)[-1] == ("20000", "2.40")
+    assert READ.findall(read) == [("1.1628", "400")]
+
+
+def test_messages_in_the_log_of_a_member() -> None:
+    """A line that a kill has cut off may name another offset, and does not count."""
+    log = "joined\nread clicks 3 12\nread clicks 3 13\nread clicks 3 1"
+
+    assert list(read_in(log)) == [("clicks", 3, 12), ("clicks", 3, 13)]
 
 
 # --- members and rows ------------------------------------------------------------------
