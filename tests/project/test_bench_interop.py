@@ -21,7 +21,7 @@ from bench.interop_clients.groups.judge import (
 from bench.interop_clients.groups.members import read_in
 from bench.interop_clients.groups.mixed import amiss
 from bench.interop_clients.groups.offsets import Checked, added_up, checked, set_back
-from bench.interop_clients.groups.own_member import member_of, settings_in
+from bench.interop_clients.groups.own_member import consumer_of, settings_in
 from bench.interop_clients.outcome import Action, Rows, Skipped
 from bench.interop_clients.tools.kafka_tools import completed
 from bench.interop_clients.tools.own_tools import own_description
@@ -231,7 +231,7 @@ def test_a_member_is_made_of_a_file_of_settings(tmp_path: Path) -> None:
         "dual.commit.enabled=false\n"
     )
 
-    me = member_of(settings_in(text), "kafka_08").me
+    me = consumer_of(settings_in(text), "kafka_08").me
 
     assert (me.group, me.configured_id, me.variant.name) == ("g", "a", "kafka_08")
     assert me.settings.session_timeout_ms == 7000

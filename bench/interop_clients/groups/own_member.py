@@ -2,89 +2,30 @@
 
     python own_member.py FILE VARIANT
 
-FILE has the settings that `GroupMember.java` reads. With `brokers`, the address of one, it reads
-messages too, and prints where each of them is.
+FILE has the settings that `GroupMember.java` reads. With `reads=true` the member is a `Connector`:
+it reads messages, and prints where each of them is. Otherwise it is a `Consumer`.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
-from watchkeeper import Consumer, SimpleConsumer
-from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.actor.rpc import CallError
-from watchkeeper.model.clients_08.errors import RefusedByBroker
-
-PAUSE_S = 0.1
+from watchkeeper import Connector, Consumer
+from watchkeeper.model.registry.subscription import Pattern
+from watchkeeper.real.embed.connector import MessageStream
 
 
-class Reader(Thread):
-    """Reads one partition from its leader, until it has to stop."""
+class Wanted(NamedTuple):
+    """What a member subscribes to."""
 
-    def __init__(
-        self, broker: str, partition: Partition, offset: int, store: Callable[..., None]
-    ) -> None:
-        super().__init__(daemon=True)
-        self.offset = offset
-        self._broker = broker
-        self._partition = partition
-        self._store = store
-        self._done = Event()
-
-    def run(self) -> None:
-        """Find the leader, and read; find it again when it has failed."""
-        while not self._done.wait(PAUSE_S):
-            with suppress(CallError, RefusedByBroker):
-                self._read(self._leader())
-
-    def stop(self) -> None:
-        """Stop, and wait for that."""
-        self._done.set()
-        self.join()
-
-    def _leader(self) -> str:
-        with SimpleConsumer(self._broker, protocol="0.8") as consumer:
-            leaders = consumer.leaders(self._partition.topic)
-        return leaders[int(self._partition.name)] or self._broker
-
-    def _read(self, leader: str) -> None:
-        topic, number = self._partition.topic, int(self._partition.name)
-        with SimpleConsumer(leader, protocol="0.8") as consumer:
-            while not self._done.wait(PAUSE_S):
-                for message in consumer.fetch(topic, number, self.offset):
-                    sys.stdout.write(f"read {topic} {number} {message.offset}\n")
-                    sys.stdout.flush()
-                    self.offset = message.next_offset
-                    self._store({self._partition: self.offset})
-
-
-class Readers:
-    """The readers of the partitions that a consumer has."""
-
-    consumer: Consumer
-
-    def __init__(self, broker: str) -> None:
-        self._broker = broker
-        self._readers: dict[Partition, Reader] = {}
-
-    def start(self, claims: Iterable[Any]) -> None:
-        """Read partitions from where the group has committed."""
-        for claim in claims if self._broker else ():
-            store = self.consumer.store_offsets
-            reader = Reader(self._broker, claim.partition, claim.offset or 0, store)
-            self._readers[claim.partition] = reader
-            reader.start()
-
-    def stop(self, partitions: Iterable[Partition]) -> None:
-        """Stop before partitions are released."""
-        for partition in partitions if self._broker else ():
-            self._readers.pop(partition).stop()
+    pattern: str
+    streams: Mapping[str, int]
+    """Topic, or one regular expression -> streams."""
 
 
 def settings_in(text: str) -> dict[str, str]:
@@ -93,28 +34,20 @@ def settings_in(text: str) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def member_of(settings: dict[str, str], variant: str) -> Consumer:
-    """The consumer that these settings describe."""
+def taken_wanted(settings: dict[str, str]) -> Wanted:
+    """Take the subscription out of the settings."""
     pattern, streams = settings.pop("pattern"), settings.pop("streams")
-    subscription: dict[str, Any]
-    if pattern == "static":
-        parts = (each.rpartition(":") for each in streams.split(","))
-        subscription = {"topics": {topic: int(count) for topic, _, count in parts}}
-    else:
-        expression, _, count = streams.rpartition(":")
-        subscription = {pattern: expression, "streams": int(count)}
-    readers = Readers(settings.pop("brokers", ""))
-    readers.consumer = Consumer(
-        settings.pop("zookeeper.connect"),
-        group=settings.pop("group.id"),
-        consumer_id=settings.pop("consumer.id"),
-        variant=variant,
-        config={name: _typed(value) for name, value in settings.items()},
-        on_partitions_assigned=readers.start,
-        on_partitions_revoked=readers.stop,
-        **subscription,
-    )
-    return readers.consumer
+    each = streams.split(",") if pattern == "static" else [streams]
+    parts = (one.rpartition(":") for one in each)
+    return Wanted(pattern, {name: int(count) for name, _, count in parts})
+
+
+def arguments_of(settings: dict[str, str], variant: str) -> tuple[str, dict[str, Any]]:
+    """The ZooKeeper, and the keyword arguments that consumers and connectors have in common."""
+    hosts = settings.pop("zookeeper.connect")
+    group, name = settings.pop("group.id"), settings.pop("consumer.id")
+    config = {key: _typed(value) for key, value in settings.items()}
+    return hosts, {"group": group, "consumer_id": name, "variant": variant, "config": config}
 
 
 def _typed(value: str) -> str | int | bool:
@@ -123,11 +56,50 @@ def _typed(value: str) -> str | int | bool:
     return int(value) if value.isdecimal() else value
 
 
+def consumer_of(settings: dict[str, str], variant: str) -> Consumer:
+    """The consumer that these settings describe."""
+    wanted = taken_wanted(settings)
+    hosts, given = arguments_of(settings, variant)
+    if wanted.pattern == "static":
+        return Consumer(hosts, topics=wanted.streams, **given)
+    [(expression, streams)] = wanted.streams.items()
+    filtered: dict[str, Any] = {wanted.pattern: expression, "streams": streams}
+    return Consumer(hosts, **filtered, **given)
+
+
+def streams_of(connector: Connector, wanted: Wanted) -> Iterable[MessageStream[Any]]:
+    """Join the group, and return the streams."""
+    if wanted.pattern == "static":
+        of_topics = connector.create_message_streams(wanted.streams).values()
+        return [stream for streams in of_topics for stream in streams]
+    [(expression, count)] = wanted.streams.items()
+    pattern: Pattern = "white_list" if wanted.pattern == "white_list" else "black_list"
+    return connector.create_message_streams_by_filter(expression, count, pattern)
+
+
+def show(stream: MessageStream[Any]) -> None:
+    """Print where each message is, until the connector is shut down."""
+    for message in stream:
+        topic, number = message.partition
+        sys.stdout.write(f"read {topic} {number} {message.offset}\n")
+        sys.stdout.flush()
+
+
 def main(path: str, variant: str) -> None:
     """Join, and leave at the end of the input."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    with member_of(settings_in(Path(path).read_text()), variant) as consumer:
-        consumer.ready()
+    settings = settings_in(Path(path).read_text())
+    member: Connector | Consumer
+    if settings.pop("reads", "") == "true":
+        wanted = taken_wanted(settings)
+        hosts, given = arguments_of(settings, variant)
+        member = Connector(hosts, protocol="0.8", **given)
+        for stream in streams_of(member, wanted):
+            Thread(target=show, args=(stream,), daemon=True).start()
+    else:
+        member = consumer_of(settings, variant)
+    with member:
+        member.ready()
         print("joined", flush=True)
         sys.stdin.read()
     print("left", flush=True)
