@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -10,7 +9,7 @@ from time import monotonic, sleep
 
 from bench.interop_clients.broker import run_command
 from bench.interop_clients.groups.judge import GroupView, differences, read_group
-from bench.interop_clients.groups.members import SESSION_MS, Kind, Members, Place
+from bench.interop_clients.groups.members import SESSION_MS, Kind, Members
 from bench.interop_clients.jvm import COUNT, lines_of
 from bench.interop_clients.kafka_cluster import OnKafka, connected
 from bench.interop_clients.outcome import Action, expect
@@ -23,6 +22,7 @@ SETTLES_WITHIN_S = 90.0
 LOOK_EVERY_S = 0.5
 SHORT_S = SESSION_MS / 3000
 SEED = 1
+READS = {"reads": "true"}
 SHOWN = 3
 """So many differences are printed."""
 
@@ -47,6 +47,7 @@ class MixedGroups(OnKafka):
             yield self.action(f"{kind} stands still, longer than its session", self._long, kind)
         yield self.action(f"{ROUNDS} rounds: one leaves, one joins", self._churned)
         yield self.action("messages, while members are killed and leave", self._delivered)
+        yield self.action("messages, while a broker is killed", self._broker_killed)
         yield self.action("a topic grows from 8 to 11 partitions", self._grown)
         yield self.action("unequal numbers of streams, two topics", self._unequal)
         yield self.action("filters, and a topic that appears", self._filtered)
@@ -108,34 +109,51 @@ class MixedGroups(OnKafka):
         return f"{ROUNDS} rounds settled; in the end {', '.join(sorted(members.running))}"
 
     def _delivered(self) -> str:
-        """Each message is read by one member or another; what a killed one read, perhaps twice."""
-        topic, jvm = "read", self.cluster.jvm(BROKERS[0])
-        self.create(topic, PARTITIONS)
-        members = self._group("readers")
-        config = {"reads": "true"}
-        for kind in Kind:
-            members.start(kind, f"{topic}:1", config=config)
+        """Each message is read; what a killed member has read may be read again."""
+        members = self._readers("read")
         changes = (members.kill, members.kill, members.leave)
-        for round_, (kind, change) in enumerate(zip(Kind, changes, strict=True)):
-            lines = lines_of(f"{round_}", COUNT)
-            keyed = [f"{line}\t{line}" for line in lines]
-            jvm.produce(topic, "none", keyed, "--sync", "--property", "parse.key=true")
+        for kind, change in zip(Kind, changes, strict=True):
+            self._produce("read", kind)
             change(members.of_kind(kind))
-            members.start(kind, f"{topic}:1", config=config)
+            members.start(kind, "read:1", config=READS)
         self._settled(members)
-        found = self._all_read(members, len(changes) * COUNT)
-        members.end()
-        repeated = sum(found.values()) - len(found)
-        return f"{len(found)} of {len(found)}, {repeated} of them again"
+        return self._all_read(members, len(changes) * COUNT)
 
-    def _all_read(self, members: Members, count: int) -> Counter[Place]:
-        """Wait until so many different messages have been read."""
+    def _broker_killed(self) -> str:
+        """The leaders of half of the partitions move, and members follow them."""
+        members = self._readers("moved")
+        self._produce("moved", "before")
+        self.cluster.kill(BROKERS[1])
+        self.cluster.await_registered(BROKERS[1], is_there=False)
+        self._produce("moved", "after")
+        said = self._all_read(members, 2 * COUNT)
+        self.cluster.start(BROKERS[1])
+        self.cluster.await_registered(BROKERS[1])
+        return said
+
+    def _readers(self, topic: str) -> Members:
+        """A group with a member of each kind that reads a topic of its own."""
+        self.create(topic, PARTITIONS)
+        members = self._group(f"of-{topic}")
+        for kind in Kind:
+            members.start(kind, f"{topic}:1", config=READS)
+        self._settled(members)
+        return members
+
+    def _produce(self, topic: str, word: str) -> None:
+        lines = [f"{line}\t{line}" for line in lines_of(word, COUNT)]
+        keyed = ("--sync", "--property", "parse.key=true", "--request-required-acks", "-1")
+        self.cluster.jvm(BROKERS[0]).produce(topic, "none", lines, *keyed)
+
+    def _all_read(self, members: Members, count: int) -> str:
+        """Wait until so many different messages have been read, and end the members."""
         deadline_s = monotonic() + SETTLES_WITHIN_S
         while len(found := members.messages()) < count:
             if monotonic() > deadline_s:
                 raise AssertionError(f"{len(found)} of {count} messages were read")
             sleep(LOOK_EVERY_S)
-        return found
+        members.end()
+        return f"{len(found)} of {count}, {sum(found.values()) - len(found)} of them again"
 
     def _grown(self) -> str:
         options = ("--alter", "--topic", TOPIC, "--partitions", "11")

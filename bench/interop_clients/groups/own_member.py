@@ -2,8 +2,8 @@
 
     python own_member.py FILE VARIANT
 
-FILE has the settings that `GroupMember.java` reads. With `reads=true` the member is a `Connector`:
-it reads messages, and prints where each of them is. Otherwise it is a `Consumer`.
+FILE has the settings that `GroupMember.java` reads. With `reads=true` the member is a
+`Connector`: it reads messages, and prints where each of them is. Otherwise it is a `Consumer`.
 """
 
 from __future__ import annotations
