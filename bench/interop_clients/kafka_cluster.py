@@ -178,7 +178,7 @@ class OnKafka(Rows):
     def start_action(self, brokers: Sequence[int]) -> Action:
         """The first row."""
         name = f"ZooKeeper 3.4.6 and {len(brokers)} brokers start"
-        return self.first_action(name, partial(self._start, brokers))
+        return self.first_action(name, partial(self.start, brokers))
 
     def end(self) -> None:
         """End every process."""
@@ -195,7 +195,8 @@ class OnKafka(Rows):
         where = ("--zookeeper", self.zookeeper.hosts)
         return run_class(self.jars, "kafka.admin.TopicCommand", *where, *options)
 
-    def _start(self, brokers: Sequence[int]) -> str:
+    def start(self, brokers: Sequence[int]) -> str:
+        """Start the ZooKeeper and these brokers."""
         self.folder.mkdir()
         self.zookeeper.start()
         for broker in brokers:

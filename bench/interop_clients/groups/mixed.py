@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 
 from bench.interop_clients.broker import run_command
 from bench.interop_clients.groups.judge import GroupView, differences, read_group
-from bench.interop_clients.groups.members import SESSION_MS, Kind, Members
+from bench.interop_clients.groups.members import SESSION_MS, Kind, Members, java_member
 from bench.interop_clients.jvm import COUNT, lines_of
 from bench.interop_clients.kafka_cluster import OnKafka, connected
 from bench.interop_clients.outcome import Action, expect
@@ -58,6 +58,11 @@ class MixedGroups(OnKafka):
         for members in self._groups:
             members.end()
         super().end()
+
+    def start(self, brokers: Sequence[int]) -> str:
+        """Start the servers, where members by Kafka can be compiled."""
+        java_member(self.jars)
+        return super().start(brokers)
 
     # --- actions -----------------------------------------------------------------------
 
