@@ -15,10 +15,11 @@ Each contender, the broker and the client are processes of their own; each round
 after the other. CPU seconds are those of server and client for a GB.
 
 With `--kafka` the broker is held against Kafka 0.8.2.2's own instead, by two clients: the one of
-this bench, and Kafka's ProducerPerformance (batches of 200 messages of 100 bytes) and
-SimpleConsumerPerformance, which print MB/s of the messages' values. With acks 0, the time until
-the broker has everything is added. One round of Kafka's broker before the others does not count.
-The ratio is that of the medians.
+this bench, and to append also Kafka's ProducerPerformance (batches of 200 messages of 100 bytes),
+which prints MB/s of the messages' values. With acks 0, the time until the broker has everything
+is added. One round of Kafka's broker before the others does not count. The ratio is that of the
+medians. Kafka's SimpleConsumerPerformance is no measure: it adds bytes to its offset, and skips
+most messages.
 """
 
 from __future__ import annotations
@@ -82,8 +83,6 @@ VALUE_BYTES = 100
 OVERHEAD_BYTES = 26
 """Of a message without a key, beside its value."""
 SENT = re.compile(r"^(?P<count>\d+) records sent, .*\((?P<rate>[\d.]+) MB/sec\)", re.MULTILINE)
-READ = re.compile(r"^(?:[^,]+, ){4}(?P<rate>[\d.]+), (?P<count>\d+),", re.MULTILINE)
-"""The fifth number of a line is megabytes a second."""
 READY_WITHIN_S = 60.0
 
 
@@ -272,11 +271,6 @@ class BesideKafka(Measurement):
                 for each, served in who.items()
             }
             self._beside("fetch", f"{name}, this bench", "", frames)
-            programs = {
-                each: partial(consumed, self.jars, served, size_bytes, entries)
-                for each, served in who.items()
-            }
-            self._beside("fetch", f"{name}, SimpleConsumerPerformance", "", programs)
 
     def _beside(
         self, what: str, name: str, acks: str, who: Mapping[str, Callable[[], Run]]
@@ -334,13 +328,6 @@ def produced(jars: Path, served: Served, topic: str, codec: str, acks: int, coun
         return run  # which has waited for all of it
     megabytes = count * VALUE_BYTES / 1e6
     return run._replace(megabytes_s=megabytes / (megabytes / run.megabytes_s + after_s))
-
-
-def consumed(jars: Path, served: Served, size_bytes: int, count: int) -> Run:
-    """Read a log by Kafka's SimpleConsumerPerformance."""
-    options = ("--server", f"kafka://{HOST}:{served.port}", "--topic", TOPIC, "--hide-header")
-    name, size = "kafka.tools.SimpleConsumerPerformance", ("--fetch-size", str(size_bytes))
-    return of_program(jars, served, count, READ, name, *options, *size)
 
 
 def of_program(
