@@ -29,12 +29,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -81,7 +81,7 @@ class Run(NamedTuple):
 class Served:
     """A process that listens."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[Any]
     port: int
 
     def connect(self) -> socket.socket:
@@ -318,6 +318,17 @@ class Measurement:
         self, what: str, name: str, flush: str, who: dict[str, Callable[[], Run]]
     ) -> None:
         """Measure some round by round in turn; the first is held against the second."""
+        runs = self.in_turn(what, name, flush, who)
+        ours, theirs, *_ = runs.values()
+        ratios = [a.megabytes_s / b.megabytes_s for a, b in zip(ours, theirs, strict=True)]
+        bar = f"{what}, {name}" + (f", flush {flush}" if flush else "")
+        found = spread(ratios, higher_is_better=True)
+        self.report.bars.append(Bar(bar, "at least", NEEDED, "of plain", found))
+
+    def in_turn(
+        self, what: str, name: str, flush: str, who: Mapping[str, Callable[[], Run]]
+    ) -> dict[str, list[Run]]:
+        """Measure some round by round in turn, and report each of them."""
         runs: dict[str, list[Run]] = {name: [] for name in who}
         for _ in range(self.rounds):
             for contender, measure in who.items():
@@ -330,11 +341,7 @@ class Measurement:
             self.report.data.setdefault("runs", []).append(
                 {"what": what, "set": name, "flush": flush, "who": contender, "runs": several}
             )
-        ours, theirs, *_ = runs.values()
-        ratios = [a.megabytes_s / b.megabytes_s for a, b in zip(ours, theirs, strict=True)]
-        bar = f"{what}, {name}" + (f", flush {flush}" if flush else "")
-        found = spread(ratios, higher_is_better=True)
-        self.report.bars.append(Bar(bar, "at least", NEEDED, "of plain", found))
+        return runs
 
     def appends(self, flush_every: int) -> None:
         """Append sets, with one flush policy."""

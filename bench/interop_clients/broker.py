@@ -92,3 +92,14 @@ def _started(folder: Path, hosts: str) -> Place:
         raise SystemExit(f"the broker has not begun: {listens}{log_file.read_text()}")
     port = listens.partition(f"{HOST}:")[2].partition(":")[0]
     return Place(f"{HOST}:{port}", hosts, logs, log_file, process)
+
+
+def run_command(*arguments: str, within_s: float) -> subprocess.CompletedProcess[str]:
+    """Run a command of this project."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=within_s,
+        env={**os.environ, "PYTHONPATH": str(HOME)},
+    )

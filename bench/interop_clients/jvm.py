@@ -128,10 +128,10 @@ class Jvm:
 
     def _group(self) -> str:
         """A group commits to ZooKeeper; its next member begins there."""
-        config = self._config("checked")
+        config = self.config("checked")
         expect(len(self.consume("old-none", COUNT, *config)), COUNT, "lines")
-        expect(self._exported("checked"), COUNT, "exported offsets, added up")
-        self._reads_on("old-none", config)
+        expect(self.exported("checked"), COUNT, "exported offsets, added up")
+        self.reads_on("old-none", config)
         return f"{COUNT} in ZooKeeper; the next member reads the 5 newer messages"
 
     # --- offsets in Kafka --------------------------------------------------------------
@@ -141,34 +141,34 @@ class Jvm:
         config = self._kept()
         expect(len(self.consume("old-gzip", COUNT, *config)), COUNT, "lines")
         expect(self._has_offsets_in_zookeeper(GROUP), False, "offsets in ZooKeeper")
-        self._reads_on("old-gzip", config)
+        self.reads_on("old-gzip", config)
         return "none in ZooKeeper; the next member reads the 5 newer messages"
 
     def _moved_group(self) -> str:
         """A group with offsets in ZooKeeper goes on with dual commit, and then without."""
-        before = self._config("moved", "offsets.storage=zookeeper")
+        before = self.config("moved", "offsets.storage=zookeeper")
         expect(len(self.consume("old-snappy", COUNT, *before)), COUNT, "lines")
-        dual = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=true")
-        self._reads_on("old-snappy", dual)
-        expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up")
-        after = self._config("moved", "offsets.storage=kafka", "dual.commit.enabled=false")
-        self._reads_on("old-snappy", after)
-        expect(self._exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up later")
+        dual = self.config("moved", "offsets.storage=kafka", "dual.commit.enabled=true")
+        self.reads_on("old-snappy", dual)
+        expect(self.exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up")
+        after = self.config("moved", "offsets.storage=kafka", "dual.commit.enabled=false")
+        self.reads_on("old-snappy", after)
+        expect(self.exported("moved"), COUNT + 5, "offsets in ZooKeeper, added up later")
         return f"{COUNT} in ZooKeeper, 5 in both, 5 in Kafka; none read twice"
 
     def _back_group(self) -> str:
         """A group goes back to ZooKeeper: with dual commit, no offset is written there."""
         topic, group = "old-lz4", "back"
-        kept = self._config(group, "offsets.storage=kafka", "dual.commit.enabled=false")
+        kept = self.config(group, "offsets.storage=kafka", "dual.commit.enabled=false")
         expect(len(self.consume(topic, COUNT, *kept)), COUNT, "lines")
         dual = ("offsets.storage=kafka", "dual.commit.enabled=true", "consumer.timeout.ms=4000")
         options = ("--zookeeper", self.place.zookeeper, "--topic", topic)
-        self.run("kafka.tools.ConsoleConsumer", *options, *self._config(group, *dual))
+        self.run("kafka.tools.ConsoleConsumer", *options, *self.config(group, *dual))
         expect(self._has_offsets_in_zookeeper(group), False, "offsets in ZooKeeper")
         expect(self._migrates(group), 1, "exit code of migrate-offsets: not yet")
         expect(self._migrates(group, "--copy"), 0, "exit code of migrate-offsets --copy")
-        expect(self._exported(group), COUNT, "offsets in ZooKeeper, added up")
-        self._reads_on(topic, self._config(group, "offsets.storage=zookeeper"))
+        expect(self.exported(group), COUNT, "offsets in ZooKeeper, added up")
+        self.reads_on(topic, self.config(group, "offsets.storage=zookeeper"))
         return (
             "none written by 4 s of commits; copied, and the next member reads 5 newer messages"
         )
@@ -191,14 +191,15 @@ class Jvm:
         """Kafka's own reader of the topic of offsets reads what this broker wrote."""
         options = ("--zookeeper", self.place.zookeeper, "--topic", "__consumer_offsets")
         formatter = "kafka.server.OffsetManager$OffsetsMessageFormatter"
-        config = self._config("reader", "exclude.internal.topics=false")
+        config = self.config("reader", "exclude.internal.topics=false")
         more = ("--from-beginning", "--formatter", formatter, "--max-messages", "4", *config)
         said = self.run("kafka.tools.ConsoleConsumer", *options, *more)
         found = re.findall(r"^\[\S+,\S+,\d\]::OffsetAndMetadata\[-?\d+,", said, re.MULTILINE)
         expect(len(found), 4, "commits that it shows")
         return found[0]
 
-    def _config(self, group: str, *lines: str) -> tuple[str, str]:
+    def config(self, group: str, *lines: str) -> tuple[str, str]:
+        """Options of a console consumer that is a member of a group."""
         path = self.place.logs.parent / f"{group}.properties"
         both = (f"group.id={group}", "auto.commit.interval.ms=200", *lines)
         path.write_text("".join(f"{line}\n" for line in both))
@@ -213,14 +214,14 @@ class Jvm:
             client.stop()
             client.close()
 
-    def _exported(self, group: str) -> int:
+    def exported(self, group: str) -> int:
         """The offsets of a group in ZooKeeper, added up."""
         exported = self.place.logs.parent / f"exported-{group}"
         options = ("--zkconnect", self.place.zookeeper, "--group", group)
         self.run("kafka.tools.ExportZkOffsets", *options, "--output-file", str(exported))
         return sum(map(int, re.findall(r"offsets/[^/]+/\d+:(\d+)", exported.read_text())))
 
-    def _reads_on(self, topic: str, config: tuple[str, str]) -> None:
+    def reads_on(self, topic: str, config: tuple[str, str]) -> None:
         """Produce five messages; the next member of a group reads them and no others."""
         lines = lines_of("more", 5)
         self.produce(topic, "none", lines, "--sync")
@@ -289,19 +290,19 @@ class Jvm:
                 found = self.consume("old-none", COUNT + 5)
                 expected = [*lines_of("old-none", COUNT), *lines_of("more", 5)]
                 expect(found, sorted(expected), "lines")
-                self._reads_on("old-gzip", self._kept())
+                self.reads_on("old-gzip", self._kept())
             finally:
                 it.terminate()
                 it.wait(WITHIN_S)
         return f"{COUNT + 5} messages read; a group goes on from its offsets in Kafka"
 
     def _kept(self) -> tuple[str, str]:
-        return self._config(GROUP, "offsets.storage=kafka", "dual.commit.enabled=false")
+        return self.config(GROUP, "offsets.storage=kafka", "dual.commit.enabled=false")
 
     def _own_again(self) -> str:
         """This broker opens the folder that Kafka's has left."""
         self.place.start_again()
-        self._reads_on("old-gzip", self._kept())
+        self.reads_on("old-gzip", self._kept())
         expect(self.place.end(), 0, "exit code")
         return "a group goes on from the offsets that Kafka's broker wrote"
 
@@ -326,15 +327,18 @@ class Jvm:
 
     def run(self, name: str, *arguments: str, given: str = "") -> str:
         """Run a class of Kafka; return what it prints, or raise what it says of its failure."""
-        command = [*java_command(self.jars), name, *arguments]
-        done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=WITHIN_S
-        )
-        if done.returncode:
-            raise AssertionError(f"{name} ended with {done.returncode}: {done.stderr[-200:]}")
-        return done.stdout + "".join(
-            f"{line}\n" for line in done.stderr.splitlines() if line.startswith("ERROR")
-        )
+        return run_class(self.jars, name, *arguments, given=given)
+
+
+def run_class(jars: Path, name: str, *arguments: str, given: str = "") -> str:
+    """Run a class of Kafka; return what it prints, or raise what it says of its failure."""
+    command = [*java_command(jars), name, *arguments]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=WITHIN_S)
+    if done.returncode:
+        raise AssertionError(f"{name} ended with {done.returncode}: {done.stderr[-200:]}")
+    return done.stdout + "".join(
+        f"{line}\n" for line in done.stderr.splitlines() if line.startswith("ERROR")
+    )
 
 
 def lines_of(word: str, count: int) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,38 +14,24 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from bench.interop_clients.broker import COMMAND, HOME, HOST, Place
-from bench.interop_clients.jvm import CODECS, COUNT, Jvm, await_port, lines_of
-from bench.interop_clients.kafka_jars import java_command
+from bench.interop_clients.jvm import CODECS, COUNT, lines_of
+from bench.interop_clients.kafka_cluster import WITHIN_S, KafkaCluster
 from bench.interop_clients.outcome import Action, expect
-from kazoo.client import KazooClient
 
 from watchkeeper import Producer, SimpleConsumer
 
 CLIENT = "watchkeeper on Kafka"
 IDS = (9, 10)
-WITHIN_S = 180.0
 SPARK_PROGRAM = Path(__file__).parent / "spark_program.py"
-SETTINGS = """broker.id={broker}
-host.name={host}
-port={port}
-log.dirs={folder}
-zookeeper.connect={zookeeper}
-num.partitions=2
-log.segment.bytes=8000
-controlled.shutdown.enable=false
-unclean.leader.election.enable=false
-"""
 
 
 class KafkaBrokers:
     """Two brokers of Kafka, in a chroot of their own, and what reads them."""
 
     def __init__(self, beside: Place, jars: Path) -> None:
-        self._jars = jars
         self._zookeeper = beside.zookeeper.replace("/interop", "/kafka")
         self._folder = beside.logs.parent / "kafka"
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._ports: dict[int, int] = {}
+        self._cluster = KafkaCluster(self._folder, self._zookeeper, jars)
         self._out = self._folder / "out"
 
     def actions(self) -> Iterator[Action]:
@@ -71,17 +56,14 @@ class KafkaBrokers:
         try:
             yield
         finally:
-            for process in self._processes.values():
-                process.kill()
-                process.wait()
+            self._cluster.end()
 
     # --- actions -----------------------------------------------------------------------
 
     def _started(self) -> str:
-        self._folder.mkdir()
         for broker in IDS:
-            self._start(broker)
-        jvm = self._jvm(IDS[0])
+            self._cluster.start(broker)
+        jvm = self._cluster.jvm(IDS[0])
         options = ("--zookeeper", self._zookeeper, "--create", "--partitions", "2")
         for codec in CODECS:
             more = ("--topic", f"of-{codec}", "--replication-factor", "2")
@@ -97,13 +79,13 @@ class KafkaBrokers:
 
     def _loaded_more(self) -> str:
         more = lines_of("gzip", COUNT + 5)[COUNT:]
-        self._jvm(IDS[1]).produce("of-gzip", "gzip", more, "--sync")
+        self._cluster.jvm(IDS[1]).produce("of-gzip", "gzip", more, "--sync")
         said = self._load()
         expect(self._payloads(), sorted([*self._due(COUNT), *more]), "payloads")
         return said
 
     def _in_spark(self) -> str:
-        where = f"{HOST}:{self._ports[IDS[0]]}"
+        where = f"{HOST}:{self._cluster.ports[IDS[0]]}"
         program = [sys.executable, "-P", str(SPARK_PROGRAM)]
         found = json.loads(_printed([*program, where, str(self._folder / "spark")]))
         due = self._payloads()
@@ -114,7 +96,7 @@ class KafkaBrokers:
     def _leader_killed(self) -> str:
         """Half of the partitions have to move; the load finds their new leaders."""
         out = self._folder / "killed"
-        where = ",".join(f"{HOST}:{port}" for port in self._ports.values())
+        where = self._cluster.addresses
         topics = ",".join(f"of-{codec}" for codec in CODECS)
         how = ("--split-bytes", "1000", "--retry-ms", "90000", "--topics", topics)
         with subprocess.Popen(
@@ -128,7 +110,7 @@ class KafkaBrokers:
             while len([*out.glob("*.parquet")]) < 3 and monotonic() < deadline_s:
                 sleep(0.01)
             was_under_way = loading.poll() is None
-            self._processes[IDS[0]].kill()
+            self._cluster.kill(IDS[0])
             _, errors = loading.communicate(timeout=WITHIN_S)
         expect(was_under_way, True, "the load was under way when the broker was killed")
         expect(loading.returncode, 0, f"exit code ({errors[-300:]})")
@@ -146,7 +128,7 @@ class KafkaBrokers:
         with Producer(config | {"producer.type": "async"}, protocol="0.8") as producer:
             for line in lines[200:]:
                 producer.send(topic, line.encode(), key=line.encode())
-        found = self._jvm(IDS[0]).consume(topic, COUNT)
+        found = self._cluster.jvm(IDS[0]).consume(topic, COUNT)
         expect(found, sorted(lines), "lines")
         return f"{COUNT} of {COUNT}"
 
@@ -166,11 +148,11 @@ class KafkaBrokers:
 
     def _all_acknowledged(self) -> str:
         """What `send` has returned for is there, once or more; one that raised may be."""
-        self._await_registered(IDS[0], is_there=False)
-        self._start(IDS[0])
-        self._await_registered(IDS[0], is_there=True)
+        self._cluster.await_registered(IDS[0], is_there=False)
+        self._cluster.start(IDS[0])
+        self._cluster.await_registered(IDS[0])
         topic, acknowledged = "kept", []
-        jvm = self._jvm(IDS[0])
+        jvm = self._cluster.jvm(IDS[0])
         options = ("--zookeeper", self._zookeeper, "--topic", topic)
         created = ("--create", "--partitions", "2", "--replication-factor", "2")
         jvm.run("kafka.admin.TopicCommand", *options, *created)
@@ -178,7 +160,7 @@ class KafkaBrokers:
         with Producer(config, protocol="0.8") as producer:
             for number in range(2 * COUNT):
                 if number == COUNT:
-                    self._processes[IDS[1]].kill()
+                    self._cluster.kill(IDS[1])
                 message = b"kept %d" % number
                 producer.send(topic, message, key=str(number))
                 acknowledged.append(message)
@@ -195,30 +177,16 @@ class KafkaBrokers:
     # --- what they share ---------------------------------------------------------------
 
     def _config(self, codec: str, acks: int) -> dict[str, object]:
-        where = ",".join(f"{HOST}:{port}" for port in self._ports.values())
+        where = self._cluster.addresses
         found = {"metadata.broker.list": where, "compression.codec": codec}
         return found | {"request.required.acks": acks, "message.send.max.retries": 60}
-
-    def _await_registered(self, broker: int, *, is_there: bool) -> None:
-        """Wait until a broker is in the registry, or the session of a killed one has expired."""
-        client = KazooClient(self._zookeeper)
-        client.start(WITHIN_S)
-        try:
-            deadline_s = monotonic() + WITHIN_S
-            while (client.exists(f"/brokers/ids/{broker}") is not None) != is_there:
-                if monotonic() > deadline_s:
-                    raise AssertionError(f"broker {broker} is not in the registry as expected")
-                sleep(0.2)
-        finally:
-            client.stop()
-            client.close()
 
     def _leaders(self, topic: str) -> dict[int, str]:
         """The leaders of a topic, when each partition has one that is alive."""
         deadline_s = monotonic() + WITHIN_S
         while monotonic() < deadline_s:
-            for broker, port in self._ports.items():
-                if self._processes[broker].poll() is not None:
+            for broker, port in self._cluster.ports.items():
+                if not self._cluster.is_alive(broker):
                     continue
                 with SimpleConsumer(f"{HOST}:{port}", protocol="0.8") as consumer:
                     found = consumer.leaders(topic)
@@ -229,37 +197,8 @@ class KafkaBrokers:
 
     # --- programs ---------------------------------------------------------------
 
-    def _start(self, broker: int) -> None:
-        with socket.create_server((HOST, 0)) as free:
-            port = self._ports[broker] = free.getsockname()[1]
-        settings = self._folder / f"{broker}.properties"
-        settings.write_text(
-            SETTINGS.format(
-                broker=broker,
-                host=HOST,
-                port=port,
-                folder=self._folder / f"logs-{broker}",
-                zookeeper=self._zookeeper,
-            )
-        )
-        command = [*java_command(self._jars), "kafka.Kafka", str(settings)]
-        with (self._folder / f"{broker}.log").open("wb") as log:
-            self._processes[broker] = subprocess.Popen(command, stdout=log, stderr=log)
-        await_port(port)
-
-    def _jvm(self, broker: int) -> Jvm:
-        """Kafka's programs, on one of the brokers."""
-        place = Place(
-            f"{HOST}:{self._ports[broker]}",
-            self._zookeeper,
-            self._folder,
-            self._folder / f"{broker}.log",
-            self._processes[broker],  # type: ignore[arg-type]
-        )
-        return Jvm(place, self._jars)
-
     def _load(self, *more: str) -> str:
-        where = f"{HOST}:{self._ports[IDS[0]]}"
+        where = f"{HOST}:{self._cluster.ports[IDS[0]]}"
         printed = _printed([*COMMAND, "load", "--brokers", where, str(self._out), *more])
         [said] = re.findall(r"^[\d,]+ messages of .*? in \d+ new files?", printed, re.M)
         return str(said)

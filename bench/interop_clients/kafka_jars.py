@@ -33,16 +33,14 @@ log4j.appender.stderr.target=System.err
 log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=%p %m%n
 """
-OPTIONS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Xmx256m",
-    *(
-        f"--add-opens=java.base/{package}=ALL-UNNAMED"
-        for package in ("java.nio", "sun.nio.ch", "java.lang", "java.util")
-    ),
+OPENED = tuple(
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in ("java.nio", "sun.nio.ch", "java.lang", "java.util")
 )
-"""A program of 2015 on a Java of today."""
+"""What a program of 2015 needs on a Java of today."""
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+SPEED = ("-Xmx1g",)
+"""With every compiler, and the memory that Kafka's script gives to a broker."""
 
 
 def default_folder() -> Path:
@@ -52,7 +50,7 @@ def default_folder() -> Path:
 
 
 @cache
-def java_command(folder: Path) -> tuple[str, ...]:
+def java_command(folder: Path, options: tuple[str, ...] = QUICK_START) -> tuple[str, ...]:
     """The command that runs a class of Kafka; raises Skipped if Java or the jars are missing."""
     try:
         java = find_java()
@@ -61,7 +59,7 @@ def java_command(folder: Path) -> tuple[str, ...]:
     if not (folder / KAFKA).exists():
         _fetch(folder)
     (folder / "log4j.properties").write_text(LOG4J)
-    return (str(java), *OPTIONS, "-cp", f"{folder}:{folder}/*")
+    return (str(java), *options, *OPENED, "-cp", f"{folder}:{folder}/*")
 
 
 def _fetch(folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
@@ -28,6 +30,50 @@ class Outcome(NamedTuple):
     """passed, failed or skipped."""
     detail: str
     took_s: float
+
+
+class Rows(ABC):
+    """Rows on servers that the first row starts; without them the others are skipped."""
+
+    client = "Kafka"
+    """The first column of the rows."""
+    _has_started = False
+
+    @abstractmethod
+    def actions(self) -> Iterator[Action]:
+        """What is done, in this order."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End every process."""
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End every process after the block."""
+        try:
+            yield
+        finally:
+            self.end()
+
+    def first_action(self, name: str, start: Callable[[], str]) -> Action:
+        """The row that starts the servers."""
+
+        def starting() -> str:
+            said = start()
+            self._has_started = True
+            return said
+
+        return Action(self.client, name, starting)
+
+    def action(self, name: str, run: Callable[..., str], *arguments: object) -> Action:
+        """A row that needs the servers."""
+
+        def running() -> str:
+            if not self._has_started:
+                raise Skipped("its servers have not started")
+            return run(*arguments)
+
+        return Action(self.client, name, running)
 
 
 def run(action: Action) -> Outcome:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import Any
 
-from bench.interop_clients.broker import BROKER_ID, COMMAND, HOME, HOST, Place
+from bench.interop_clients.broker import BROKER_ID, HOST, Place, run_command
 from bench.interop_clients.jvm import GROUP
 from bench.interop_clients.outcome import Action, expect
 
@@ -148,10 +147,4 @@ class Own:
         return f"{expected} messages of {len(names)} topics"
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=WITHIN_S,
-            env={**os.environ, "PYTHONPATH": str(HOME)},
-        )
+        return run_command(*arguments, within_s=WITHIN_S)
