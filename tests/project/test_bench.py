@@ -51,6 +51,7 @@ COMMANDS = (
         "mutations",
         "newcomer",
         "operations",
+        "peers",
         "pipeline",
         "proved",
         "recipes_live",
