@@ -71,6 +71,10 @@ class Failover(NamedTuple):
     seconds: float
 
 
+class Unfinished(Exception):
+    """A run ended before the failover that it measures."""
+
+
 def _cluster(**more: Any) -> dict[str, Any]:
     return {
         "name": "bench",
@@ -110,26 +114,31 @@ def _loses_controller(partitions: int) -> dict[str, Any]:
 
 def simulated(variant: str, partitions: int) -> Failover:
     """The failover in simulation."""
-    return _second_failover(
-        simulate(_loses_controller(partitions), variant=variant, seed=1).trace
-    )
+    return second_failover(simulate(_loses_controller(partitions), variant=variant, seed=1).trace)
 
 
 def live(variant: str, partitions: int) -> Failover:
     """The failover of processes on Apache's ZooKeeper."""
     plan = scenario_of(_loses_controller(partitions)).plan(variant)
     _, done = run_plan_live(plan, 0, lambda now_us, end_us: None, Where("java"))
-    return _second_failover(done.trace)
+    return second_failover(done.trace)
 
 
-def _second_failover(trace: Trace) -> Failover:
+def second_failover(trace: Trace) -> Failover:
+    """Measure the failover of the second controller; Unfinished if it is not in the trace."""
     events = list(trace)
-    begin = [event for event in events if event.kind == EventKind.CONTROLLER_ELECTED][1]
-    end = next(
-        event
-        for event in events
-        if event.kind == EventKind.FAILOVER_COMPLETED and event.seq > begin.seq
-    )
+    elected = [event for event in events if event.kind == EventKind.CONTROLLER_ELECTED]
+    if len(elected) < 2:
+        raise Unfinished("no second controller was elected before the run ended")
+    begin = elected[1]
+    completed = [event for event in events if event.kind == EventKind.FAILOVER_COMPLETED]
+    end = next((event for event in completed if event.seq > begin.seq), None)
+    if end is None:
+        ran_s = (events[-1].t_us - begin.t_us) / 1e6
+        raise Unfinished(
+            f"the failover of {begin.node} had not ended after {ran_s:.0f} s, when the run did; "
+            "try again on a machine that does nothing else, or with fewer partitions"
+        )
     own = [event for event in events[begin.seq : end.seq] if event.node == begin.node]
     asked = [event for event in own if event.kind == EventKind.REQUEST]
     sent = sum(1 for event in own if event.kind == EventKind.CONTROL_SENT)
@@ -288,6 +297,8 @@ def main() -> None:
             measure_live(report, partitions, options.rounds)
         except Stop as lacking:
             print(f"no live failover: {lacking}", file=sys.stderr)
+        except Unfinished as missing:
+            report.notes.append(f"{partitions} live: {missing}")
     if options.search_minutes:
         search_in_turn(report, 60 * options.search_minutes, int(options.search_gib * 2**30))
     if options.only_search:

@@ -40,8 +40,7 @@ FAULTS: dict[str, dict[str, int]] = {
     "a session expires, and a request is late": {"broker_expire": 1, "broker_late_request": 1},
 }
 SIZES = (2, 3)
-VARIANTS = ("kafka_08", "hardened")
-"""The programs; `documented` has that of `kafka_08`."""
+VARIANTS = ("documented", "kafka_08", "hardened")
 
 SCENARIO = """
 name: brokers-alone

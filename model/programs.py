@@ -91,7 +91,7 @@ def _controlling_broker(cluster: ClusterPlan, controller: ControllerPlan, me: Br
             settings,
             sends=True,
             rebalance_ms=cluster.replication.rebalance_ms,
-            shuts_down_controlled=cluster.replication.shuts_down_controlled,
+            shutdown_backoff_ms=cluster.replication.shutdown_backoff_ms,
             deletes_topics=cluster.replication.deletes_topics,
         )
     return controlling_broker(me, settings)

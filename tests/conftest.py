@@ -48,6 +48,7 @@ ON_SPARK = frozenset(
         "tests/pipeline/test_analysis.py",
         "tests/pipeline/test_control_plane_analysis.py",
         "tests/pipeline/test_group_offsets_analysis.py",
+        "tests/pipeline/test_message_tables.py",
     }
 )
 """Modules that share one session of Spark: one worker runs all of them."""
@@ -88,7 +89,7 @@ settings.register_profile(
 settings.load_profile("watchkeeper")
 
 
-WORKERS_A_CORE = 2
+WORKERS_A_CORE = 3
 """Tests of live runs mostly wait, so more of them than there are cores run at once."""
 MOST_WORKERS = 16
 

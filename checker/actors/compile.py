@@ -14,10 +14,15 @@ Theory of operation
   state and its answers alone. It is checked. Every new node is run twice and has to request
   the same effect. A state that equals an earlier one and looks different is kept as its
   lookalike; from then on both are run and compared.
+
+  The programs of the model keep the contract by tests, which run all turns of a search again.
+  Each of their nodes is run once; and the coroutine that has come to a node waits there, so
+  that the first answer continues it. Only further answers run the turn from its begin.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -46,6 +51,8 @@ from watchkeeper.model.actor.program import Ended, Program
 ZOOKEEPER = ZooKeeper()
 LONGEST_TURN = 100_000
 MOST_SILENT_TURNS = 200
+MOST_WAITING = 10_000
+"""How many coroutines wait for an answer; one takes a kilobyte or two."""
 
 
 class Node(Struct, frozen=True):
@@ -77,9 +84,11 @@ class CompiledProgram:
         self._is_foreign = not getattr(program.turn, "__module__", "").startswith(
             "watchkeeper.model."
         )
-        """Whether it is checked for clocks and sets; the model's programs are, by tests."""
+        """Whether the contract is checked; that the model's programs keep it is tested."""
         if self._is_foreign:
             refuse_set_iteration(name, program)
+        self._waiting: OrderedDict[int, Any] = OrderedDict()
+        """Node -> a coroutine that waits there, for programs that are not checked."""
         self.runs = 0
         """How many times a turn was run."""
         self._roots: dict[Any, int] = {}
@@ -102,9 +111,10 @@ class CompiledProgram:
             if number is not None:
                 self._compare_lookalikes(number, state)
                 return number
-            outcome = self._run_twice(state, ())
+            coroutine = self._begun(state)
+            outcome = self._checked(coroutine, state, ())
             if not outcome.is_over:
-                return self._keep(Node(state, (), outcome.effect))
+                return self._keep(Node(state, (), outcome.effect), coroutine)
             if isinstance(outcome.state, Ended):
                 return self._keep(Node(state, (), outcome.state))
             state = outcome.state
@@ -128,7 +138,11 @@ class CompiledProgram:
         return self._failures.get((number, answer), "")
 
     def _next_node(self, state: Any, answers: tuple[Any, ...], before: int) -> int:
-        outcome = self._run_twice(state, answers)
+        coroutine = self._waiting.pop(before, None)
+        is_there = coroutine is not None
+        if coroutine is None:
+            coroutine = self._begun(state)
+        outcome = self._checked(coroutine, state, answers, is_there=is_there)
         if outcome.is_over:
             if isinstance(outcome.state, Ended):
                 return self._keep(Node(state, answers, outcome.state))
@@ -137,7 +151,7 @@ class CompiledProgram:
             return self.root(outcome.state)
         node = Node(state, answers, outcome.effect)
         same = self._loop_head(node, before)
-        return same if same >= 0 else self._keep(node, before)
+        return same if same >= 0 else self._keep(node, coroutine, before)
 
     def _loop_head(self, node: Node, before: int) -> int:
         """Return the earlier node of this turn that a loop has returned to; -1 for none.
@@ -158,22 +172,42 @@ class CompiledProgram:
             before = self._before[before]
         return -1
 
-    def _keep(self, node: Node, before: int = -1) -> int:
+    def _keep(self, node: Node, coroutine: Any = None, before: int = -1) -> int:
         number = len(self.nodes)
         self.nodes.append(node)
         self._before.append(before)
+        if coroutine is not None and not self._is_foreign:
+            self._waiting[number] = coroutine
+            if len(self._waiting) > MOST_WAITING:
+                self._waiting.popitem(last=False)[1].close()
         if not node.answers:
             self._roots[node.state] = number
         return number
 
     # --- running -----------------------------------------------------------------------
 
-    def _run_twice(self, state: Any, answers: tuple[Any, ...]) -> TurnOutcome:
-        outcome = self._run(state, answers)
-        with watched(self.name) if self._is_foreign else nullcontext():
-            repeated = self._run(state, answers)
-        if outcome != repeated:
-            raise NotDeterministic(self.name, self._line(state, answers), outcome, repeated)
+    def _begun(self, state: Any) -> Any:
+        """Return the coroutine of a turn, before its first effect."""
+        coroutine = self.program.turn(ZOOKEEPER, self.program.me, state)
+        refuse_unless_coroutine(self.name, self.program.turn, coroutine)
+        return coroutine
+
+    def _checked(
+        self, coroutine: Any, state: Any, answers: tuple[Any, ...], *, is_there: bool = False
+    ) -> TurnOutcome:
+        """Run a turn on, and again from its begin if its program may break the contract.
+
+        `is_there` says that the coroutine waits for the last one of the answers.
+        """
+        with guarded(self.name) if self._is_foreign else nullcontext():
+            given = answers[-1:] if is_there else (None, *answers)
+            outcome = self._sent(coroutine, state, answers, given)
+        if self._is_foreign:
+            coroutine.close()
+            with watched(self.name):
+                repeated = self._run(state, answers)
+            if outcome != repeated:
+                raise NotDeterministic(self.name, self._line(state, answers), outcome, repeated)
         lookalike = self._lookalikes.get(state)
         if lookalike is not None:
             other_outcome = self._run(lookalike, answers)
@@ -183,16 +217,24 @@ class CompiledProgram:
 
     def _run(self, state: Any, answers: tuple[Any, ...]) -> TurnOutcome:
         """Run a turn with these answers; return the effect it requests then, or how it ends."""
-        self.runs += 1
-        coroutine: Any = self.program.turn(ZOOKEEPER, self.program.me, state)
-        refuse_unless_coroutine(self.name, self.program.turn, coroutine)
-        given = iter((None, *answers))
+        coroutine = self._begun(state)
         try:
             with guarded(self.name):
-                for asked, answer in enumerate(given):
-                    if asked > LONGEST_TURN:
-                        raise TurnNeverEnds(self.name, place_of(coroutine), LONGEST_TURN)
-                    effect = coroutine.send(answer)
+                return self._sent(coroutine, state, answers, (None, *answers))
+        finally:
+            coroutine.close()
+
+    def _sent(
+        self, coroutine: Any, state: Any, answers: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> TurnOutcome:
+        """Give answers to a turn, the last ones of all its answers; return where that leads."""
+        self.runs += 1
+        try:
+            effect = None
+            for answer in given:
+                effect = coroutine.send(answer)
+            if len(answers) >= LONGEST_TURN:
+                raise TurnNeverEnds(self.name, place_of(coroutine), LONGEST_TURN)
             refuse_unless_effect(self.name, effect, coroutine)
             return TurnOutcome(effect)
         except StopIteration as done:
@@ -202,8 +244,6 @@ class CompiledProgram:
         except Exception as error:
             refuse_or_annotate(self.name, state, answers, error)
             raise
-        finally:
-            coroutine.close()
 
     def _snapshot(self, node: Node) -> Snapshot:
         """Return the snapshot of the coroutine in a node."""

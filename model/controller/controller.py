@@ -354,14 +354,14 @@ async def _balance(
 
 async def leave(me: ControllerSettings, state: ControllerState) -> ControllerState:
     """Hand over what this broker leads, before it leaves."""
-    if not me.sends or not me.shuts_down_controlled:
+    if not me.sends or me.shutdown_backoff_ms is None:
         return state
     if state.context is None:
-        await leave_in_good_order(me, None)
+        await leave_in_good_order(me, None, me.shutdown_backoff_ms)
         return state
     reign = Reign(me, Direct(), state.context, leftovers=state.leftovers)
     try:
-        await leave_in_good_order(me, reign)
+        await leave_in_good_order(me, reign, me.shutdown_backoff_ms)
     except Deposed:
         return await leave(me, await resigned(state, ResignReason.DEPOSED))
     return state.after(reign)

@@ -25,8 +25,6 @@ from watchkeeper.model.trace.kinds import EventKind
 
 TRIES = 3
 """`controlled.shutdown.max.retries`."""
-BACKOFF_MS = 5_000
-"""`controlled.shutdown.retry.backoff.ms`."""
 SOCKET_TIMEOUT_MS = 30_000
 """`controller.socket.timeout.ms`."""
 
@@ -66,7 +64,7 @@ def _still_led(context: Context, broker: int) -> list[Partition]:
     ]
 
 
-async def leave_in_good_order(me: ControllerSettings, own: Reign | None) -> None:
+async def leave_in_good_order(me: ControllerSettings, own: Reign | None, backoff_ms: int) -> None:
     """Ask the controller to take over what this broker leads, until nothing is left.
 
     `own` is the reign of this broker, if it is the controller itself. After the last try the
@@ -75,7 +73,7 @@ async def leave_in_good_order(me: ControllerSettings, own: Reign | None) -> None
     left: StillLed | None = None
     for attempt in range(TRIES):
         if attempt:
-            await sleep(BACKOFF_MS)
+            await sleep(backoff_ms)
         left = await (_ask(me) if own is None else hand_over(own, me.broker_id))
         if left is not None and left.error is ErrorCode.NONE and not left.partitions:
             break

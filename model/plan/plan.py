@@ -114,8 +114,10 @@ class ReplicationPlan:
     fetch_wait_ms: int = 500
     rebalance_ms: int | None = 300_000
     """How often the controller looks whether preferred replicas lead; None for never."""
-    shuts_down_controlled: bool = True
-    """Whether a broker that leaves hands over what it leads first."""
+    shutdown_backoff_ms: int | None = 5_000
+    """How long a broker that leaves waits before it tries again to hand over what it leads; None
+    if it hands nothing over.
+    """
     deletes_topics: bool = True
     """Whether controllers carry out requests to delete topics."""
     isr_in_metadata: bool = False

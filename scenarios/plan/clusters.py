@@ -33,6 +33,7 @@ from watchkeeper.scenarios.text.errors import expected, not_just_one
 
 MOST_BROKERS = 1_000
 PORT = 9092
+SHUTDOWN_BACKOFF_MS = 5_000
 
 
 def cluster(context: Context, name: str) -> ClusterPlan:
@@ -109,12 +110,22 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
         lag_messages=model.lag_messages,
         fetch_wait_ms=model.fetch_wait // 1000,
         rebalance_ms=_rebalance_ms(model),
-        shuts_down_controlled=model.controlled_shutdown,
+        shutdown_backoff_ms=_shutdown_backoff_ms(context, name, model),
         deletes_topics=model.delete_topics,
         isr_in_metadata=model.isr_in_metadata,
         auto_creation=_auto_creation(model),
         offsets=_offsets(model.offsets_topic),
     )
+
+
+def _shutdown_backoff_ms(context: Context, name: str, model: ReplicationModel) -> int | None:
+    backoff = model.controlled_shutdown_backoff
+    if model.controlled_shutdown:
+        return SHUTDOWN_BACKOFF_MS if backoff is None else backoff // 1000
+    if backoff is not None:
+        path: Path = ("clusters", name, "replication", "controlled_shutdown_backoff")
+        context.problem(path, "has no effect with `controlled_shutdown: false`")
+    return None
 
 
 def _offsets(model: OffsetsModel) -> ReplicatedOffsetSettings:

@@ -111,6 +111,7 @@ def test_a_sound_client_holds_in_every_search_and_exercises_every_property(
     assert all(finding.exercised for finding in battery.findings)
 
 
+@pytest.mark.slow
 def test_what_no_single_search_of_the_timeline_shows_is_found() -> None:
     """Partitions are added to a group at rest; the timeline is empty."""
     battery = of_kafka_07()

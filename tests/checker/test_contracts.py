@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.checker.user_programs import module_of
 from watchkeeper import explore
+from watchkeeper.checker.actors import compile
 from watchkeeper.checker.actors.compile import CompiledProgram
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.contracts.contracts import (
@@ -581,6 +582,25 @@ def test_equal_memories_of_a_variant_behave_alike(variant: str) -> None:
         assert len(compiled.nodes) > 3
         with watched(member.name):
             compiled.run_all_again(lambda state: pickle.loads(pickle.dumps(state)))
+
+
+@pytest.mark.parametrize("most_waiting", [0, 3, 10_000])
+def test_a_turn_that_waits_comes_to_what_a_turn_from_its_begin_comes_to(
+    most_waiting: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search of a program whose turns are run from their begin, twice, has the same graph."""
+    monkeypatch.setattr(compile, "MOST_WAITING", most_waiting)
+    graphs = []
+    for is_foreign in (False, True):
+        system = ClusterSystem(small("hardened"), BOUNDS)
+        for member in system.members:
+            member.moves.process.compiled._is_foreign = is_foreign
+        Search(system, SearchOptions(Limits(states=2_000), finds_all=True)).run()
+        compiled = [member.moves.process.compiled for member in system.members]
+        graphs.append([(one.nodes, one._after) for one in compiled])
+        assert any(one._waiting for one in compiled) == (not is_foreign and most_waiting > 0)
+
+    assert graphs[0] == graphs[1]
 
 
 def test_a_consumer_of_ones_own_that_reads_a_stat_is_refused(tmp_path: Path) -> None:

@@ -9,10 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
-from bisect import insort
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests import HOME, SOURCE
-from tests.support.messages.random_traces import Computed, computed_of, drawn_traces, judged
+from tests.support.messages.random_traces import OF_MESSAGES
 from tests.support.mutant_consumers import (
     consumer_that,
     consumer_that_stays,
@@ -30,26 +26,15 @@ from tests.support.mutant_consumers import (
     shares_with_all,
 )
 from tests.support.pipeline import analysis_plain as plain
+from tests.support.pipeline.run_folders import failing_run_with_profile, write_run
 from watchkeeper import simulate
-from watchkeeper.analyze.analyze import failing_run, kept_profile
-from watchkeeper.analyze.runs import gathered
-from watchkeeper.api.folder import prepare, read_trace
 from watchkeeper.api.result import Result
-from watchkeeper.api.run_files import fill
 from watchkeeper.cli.main import run_command
-from watchkeeper.model.delivery.ledger import Ledger
-from watchkeeper.model.properties.delivery import DeliveryJudge
-from watchkeeper.model.properties.starvation import PunctualityJudge, StarvationJudge
 from watchkeeper.model.properties.verdicts import Verdict
-from watchkeeper.model.trace.trace import Event
 from watchkeeper.pipeline.analysis.cross_check import TRACE
-from watchkeeper.pipeline.analysis.failure_clusters import needed
 from watchkeeper.pipeline.analysis.lags import HANDED_ON, LAGS
-from watchkeeper.pipeline.analysis.store import replacing, write_summary
-from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.sim.engine.latency_profile import DEFAULT
-from watchkeeper.sim.faults.fork import Branch
-from watchkeeper.sim.world import simulate as simulate_plan
+
+pytestmark = pytest.mark.slow  # Spark takes minutes for all of it
 
 RUNS = (
     ("consumer-crash", "hardened", 0),
@@ -82,7 +67,6 @@ COUNTS = (
 )
 PATHS = {**os.environ, "PYTHONPATH": str(SOURCE)}
 SHARE = ("stored", "skipped", "repeated", "unread")
-OF_MESSAGES = ("order", "sane commits", "no starvation", "punctual sending")
 
 
 class Shown(NamedTuple):
@@ -94,11 +78,6 @@ class Shown(NamedTuple):
     out: Path
     results: list[Result]
     """Of the runs that were not tampered with."""
-
-
-def write_run(out: Path, result: Result) -> Path:
-    """The folder of a run, as the command line writes it."""
-    return fill(prepare(out, result.trace.header.run_id), result, pictures=False).home
 
 
 def tampered_verdict(home: Path, name: str) -> None:
@@ -227,88 +206,7 @@ def test_what_is_not_computed_is_reported(shown: Shown) -> None:
     assert set(shown.summary["not_computed"]) == {"faults struck"}
 
 
-# --- messages --------------------------------------------------------------------------
-
-
-DRAWN = drawn_traces("producer-crash", "mirror-moved-group", number=60)
-
-
-def no_message_is_new(*arguments: Any) -> int:
-    """Where a repeat is taken for a message that comes for the first time."""
-    return int(arguments[-1].first)
-
-
-def nothing_happens(*arguments: Any) -> None:
-    """Where an event is overlooked."""
-
-
-def waits_though_it_is_stored(judge: PunctualityJudge, event: Event) -> None:
-    """Where what is stored has to be stored again."""
-    detail = event.detail
-    if detail["outcome"] == "accepted":
-        waiting = judge._waiting.setdefault((event.topic, detail["producer"]), [])
-        insort(waiting, (detail["first"], detail["end"], event.t_us))
-
-
-MISTAKES = (
-    ("order", Ledger, "first_new", no_message_is_new),
-    ("sane commits", DeliveryJudge, "_reset", nothing_happens),
-    ("sane commits", DeliveryJudge, "_opened", nothing_happens),
-    ("no starvation", StarvationJudge, "_opened", nothing_happens),
-    ("no starvation", StarvationJudge, "_hosting", nothing_happens),
-    ("punctual sending", PunctualityJudge, "_sent", waits_though_it_is_stored),
-)
-"""The property that each violates, and what is done in another way."""
-
-
-@pytest.fixture(scope="module")
-def computed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Computed:
-    """What tables say of drawn traces."""
-    return computed_of(spark, DRAWN, tmp_path_factory.mktemp("drawn"))
-
-
-def test_judges_and_tables_say_the_same_of_any_trace(computed: Computed) -> None:
-    """The verdict, and the moment from which on it is violated; each comes out each way."""
-    recorded = {
-        (name, claim): found for name in DRAWN for claim, found in judged(DRAWN[name]).items()
-    }
-
-    assert {key: value for key, value in recorded.items() if computed.found[key] != value} == {}
-    assert {(claim, verdict) for (_, claim), (verdict, _) in recorded.items()} == {
-        (claim, verdict) for claim in OF_MESSAGES for verdict in ("holds", "violated", "unknown")
-    }
-
-
-@pytest.mark.parametrize(("violates", "what", "name", "mistake"), MISTAKES)
-def test_a_mistake_of_a_judge_is_a_difference(
-    computed: Computed,
-    monkeypatch: pytest.MonkeyPatch,
-    violates: str,
-    what: type,
-    name: str,
-    mistake: Any,
-) -> None:
-    """Of the property that it judges, and of no other."""
-    monkeypatch.setattr(what, name, mistake)
-    differing = {
-        claim
-        for drawn in DRAWN
-        for claim, found in judged(DRAWN[drawn]).items()
-        if computed.found[drawn, claim] != found
-    }
-
-    assert differing == {violates}
-
-
-def test_a_mistake_of_the_tables_is_a_difference(computed: Computed) -> None:
-    """Here topics that mirrors bring are taken for any other."""
-    judgements = {name: judged(DRAWN[name])["order"] for name in DRAWN}
-
-    assert computed.mistaken != {}
-    assert any(judgements[name] != found for name, found in computed.mistaken.items())
-
-
-# --- the rest --------------------------------------------------------------------------
+# --- tables --------------------------------------------------------------------------
 
 
 def test_failures_are_counted_over_all_runs_of_a_sweep(shown: Shown) -> None:
@@ -523,7 +421,6 @@ PAGE = HOME / "docs/how-to/analyze.md"
 COMMANDS = [line for line in PAGE.read_text().splitlines() if line.startswith("watchkeeper ")]
 
 
-@pytest.mark.slow
 def test_the_page_shows_what_happens(
     shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -545,251 +442,15 @@ def test_the_page_shows_what_happens(
     assert curve["decided"] is not None
 
 
-PROFILE_TEXT = """
-watchkeeper_profile: 1
-zookeeper: {simulation: {read_us: 700}}
-"""
-
-
-@pytest.fixture
-def run_with_profile(tmp_path: Path) -> Path:
-    """The folder of a failing run that was simulated with a profile."""
-    profile = tmp_path / "slow.yaml"
-    profile.write_text(PROFILE_TEXT)
-    result = simulate("session-expiry", variant="kafka_07", seed=0, profile=profile)
-    assert result.violated
-    return write_run(tmp_path / "runs", result)
-
-
-@pytest.mark.slow
 def test_a_run_with_a_profile_is_branched_with_it(
-    shown: Shown, run_with_profile: Path, monkeypatch: pytest.MonkeyPatch
+    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was refused. The profile is kept beside its trace; the last branches are the run."""
     del shown
-    monkeypatch.chdir(run_with_profile.parent.parent)
-    options = ["--inevitable", run_with_profile.name, "--branches", "3"]
+    run = failing_run_with_profile(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    options = ["--inevitable", run.name, "--branches", "3"]
 
     assert run_command(["analyze", "runs", *options]) == 0
     curve = json.loads(Path("analysis/analysis.json").read_text())["inevitable"]
     assert curve["points"][-1]["fail"] == curve["points"][-1]["of"] == 3
-
-
-def test_the_profile_of_a_run_is_that_beside_its_trace(run_with_profile: Path) -> None:
-    """A branch that keeps all events of the run is the run itself, event for event."""
-    run = failing_run(gathered((run_with_profile,)).runs, run_with_profile.name)
-    assert run.plan is not None
-    trace = read_trace(run_with_profile)
-    again = {
-        profile: simulate_plan(run.plan, 0, profile=profile, branch=Branch(len(trace), 7)).trace
-        for profile in (kept_profile(run), DEFAULT)
-    }
-
-    assert [one.fingerprint == trace.fingerprint for one in again.values()] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "profile.yaml is not beside its trace"),
-        (PROFILE_TEXT.replace("700", "800"), "profile.yaml is the profile "),
-        ("watchkeeper_profile: 1\n", "has no section `zookeeper` or `codecs`"),
-    ],
-)
-def test_a_run_without_its_profile_is_not_branched(
-    run_with_profile: Path, capsys: pytest.CaptureFixture[str], text: str | None, message: str
-) -> None:
-    profile = run_with_profile / "profile.yaml"
-    profile.unlink() if text is None else profile.write_text(text)
-    command = ["analyze", str(run_with_profile), "--inevitable", run_with_profile.name]
-
-    assert run_command(command) == 4
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        ("consumer-crash-hardened-sim-1", "was not judged violated"),
-        ("consumer-crash-hardened-sim-2", "there is no run"),
-    ],
-)
-def test_what_does_not_fail_has_no_such_moment(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, message: str
-) -> None:
-    """It is said before Spark is started."""
-    write_run(tmp_path, simulate("consumer-crash", variant="hardened", seed=1))
-
-    assert run_command(["analyze", str(tmp_path), "--inevitable", run]) == 4
-    assert message in capsys.readouterr().err
-
-
-# --- what is wrong with what was given -------------------------------------------------
-
-
-def test_half_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before Spark is started; an earlier analysis stays."""
-    home = write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
-    trace_bytes = (home / "trace.jsonl").read_bytes()
-    (home / "trace.jsonl").write_bytes(trace_bytes[: len(trace_bytes) // 2])
-    kept = tmp_path / "out"
-    kept.mkdir()
-    (kept / "analysis.json").write_text("{}")
-
-    assert run_command(["analyze", str(tmp_path / "runs"), "--out", str(kept)]) == 4
-    assert "is half a trace" in capsys.readouterr().err
-    assert (kept / "analysis.json").read_text() == "{}"
-
-
-def test_a_folder_without_runs_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """So is one that is not there."""
-    assert run_command(["analyze", str(tmp_path)]) == 4
-    assert "no trace.jsonl is in there" in capsys.readouterr().err
-    assert run_command(["analyze", str(tmp_path / "none")]) == 4
-    assert "there is no" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("master", "message"),
-    [
-        ("spark://localhost:1", "nothing answers at spark://localhost:1"),
-        ("lokal", "'lokal' is not a master of Spark"),
-    ],
-)
-def test_a_master_that_is_not_there_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], master: str, message: str
-) -> None:
-    """In a sentence, and nothing is left behind."""
-    write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
-    out = tmp_path / "out"
-
-    assert run_command(["analyze", str(tmp_path), "--master", master, "--out", str(out)]) == 4
-    assert message in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
-
-
-def test_the_folder_of_a_user_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is no analysis is not replaced by one."""
-    write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
-
-    assert run_command(["analyze", str(tmp_path), "--out", str(tmp_path / "runs")]) == 4
-    assert "is not the folder of an analysis" in capsys.readouterr().err
-
-
-def test_an_analysis_takes_the_place_of_another_as_a_whole(tmp_path: Path) -> None:
-    """Where it fails, and where it was killed between two steps, the earlier one is there."""
-    out = tmp_path / "out"
-    with replacing(out) as home:
-        (home / "analysis.json").write_text("1")
-    with pytest.raises(PipelineProblem, match="what was there before is kept"), replacing(out):
-        raise OSError(28, "No space left on device")
-    assert (out / "analysis.json").read_text() == "1"
-    out.rename(tmp_path / ".out-before")
-    with pytest.raises(ZeroDivisionError), replacing(out):
-        raise ZeroDivisionError
-    assert (out / "analysis.json").read_text() == "1"
-    with replacing(out) as home:
-        (home / "analysis.json").write_text("2")
-    assert (out / "analysis.json").read_text() == "2"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-STRUCK = """
-import os, signal, sys
-from pathlib import Path
-from watchkeeper.pipeline.analysis.store import replacing, write_summary
-
-left = int({left!r})
-
-def strike(event, arguments):
-    global left
-    if event in {touching!r} or (event == "open" and "w" in str(arguments[1])):
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-with replacing(Path({out!r})) as home:
-    (home / "tables").mkdir()
-    (home / "tables/part-0").write_text("2")
-    sys.addaudithook(strike)
-    write_summary(home, {{"made": 2}})
-"""
-TOUCHING = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "os.truncate")
-"""What Python tells of before it changes anything on a disk."""
-
-
-def made_of(out: Path) -> int:
-    """Which analysis is in a folder; it has to be whole."""
-    made = json.loads((out / "analysis.json").read_text())["made"]
-    assert (out / "tables/part-0").read_text() == str(made)
-    return int(made)
-
-
-def test_a_kill_before_any_step_of_the_replacement_loses_nothing(tmp_path: Path) -> None:
-    """Killed before the first thing it changes on disk, the second, and so on until it gets
-    through: what comes next finds the one analysis or the other, whole, and keeps it even if
-    it fails itself."""
-    found = []
-    for left in range(50):
-        out = tmp_path / str(left) / "out"
-        with replacing(out) as home:
-            (home / "tables").mkdir()
-            (home / "tables/part-0").write_text("1")
-            write_summary(home, {"made": 1})
-        program = STRUCK.format(left=left, touching=TOUCHING, out=str(out))
-        done = subprocess.run([sys.executable, "-P", "-c", program], env=PATHS, check=False)
-        with pytest.raises(ZeroDivisionError), replacing(out):
-            raise ZeroDivisionError
-        found.append(made_of(out))
-        assert [path.name for path in out.parent.iterdir()] == ["out"]
-        if done.returncode == 0:
-            break
-        assert done.returncode == -signal.SIGKILL
-    assert found[0] == 1
-    assert found[-1] == 2
-    assert found == sorted(found)
-    assert len(found) > 6
-
-
-def test_nothing_comes_between_the_steps_of_a_replacement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or what is whole, and not yet in its place, would be taken for what a kill has left."""
-    rename = Path.rename
-    counted = []
-
-    def met(path: Path, target: Path) -> Path:
-        with pytest.raises(PipelineProblem, match="under way"), replacing(tmp_path / "out"):
-            pass
-        counted.append(path.name)
-        return rename(path, target)
-
-    for made in (1, 2):
-        with monkeypatch.context() as patch, replacing(tmp_path / "out") as home:
-            write_summary(home, {"made": made})
-            patch.setattr(Path, "rename", met)
-    assert counted == 2 * ["out", ".out-unfinished"]
-    assert json.loads((tmp_path / "out/analysis.json").read_text()) == {"made": 2}
-
-
-def test_two_analyses_do_not_write_one_folder(tmp_path: Path) -> None:
-    """The second gets a message to wait."""
-    with (
-        replacing(tmp_path / "out"),
-        pytest.raises(PipelineProblem, match="another analysis is under way"),
-        replacing(tmp_path / "out"),
-    ):
-        pass
-
-
-def test_how_many_seeds_find_a_failure() -> None:
-    """1 - (1 - p)^n is at least 95 % from there on."""
-    for probability in (0.5, 0.05, 0.001):
-        number = int(needed(probability))
-        assert 1 - (1 - probability) ** number >= 0.95 > 1 - (1 - probability) ** (number - 1)
-    assert needed(1) == 1
-    assert needed(0) == float("inf")

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.control_plane import Unfinished, second_failover
 
 from tests import HOME
 from tests.support.live_zookeeper import skip_without_zookeeper
+from watchkeeper import simulate
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
 from watchkeeper.sim.engine.latency_profile import DEFAULT
 
 BENCH = HOME / "bench"
@@ -159,6 +163,17 @@ def test_control_plane() -> None:
     found = figures("control_plane")
 
     assert found["100"]["hardened"]["round_trips"] < found["100"]["kafka_08"]["round_trips"]
+
+
+def test_a_failover_that_does_not_end_is_no_figure() -> None:
+    """Neither without a second controller, nor with one whose failover goes on at the end."""
+    trace = simulate("controller-crash", variant="hardened", seed=0).trace
+    [_, second] = [event.seq for event in trace.of_kind(EventKind.CONTROLLER_ELECTED)]
+
+    assert second_failover(trace).seconds > 0
+    for end, message in ((second, "no second controller"), (second + 1, "had not ended after")):
+        with pytest.raises(Unfinished, match=message):
+            second_failover(Trace(trace.header, trace.rows[:end]))
 
 
 @pytest.mark.slow

@@ -30,11 +30,18 @@ WRITTEN = [name for name in PAGES if GENERATED not in (HOME / name).read_text()]
 
 LONG = (
     "docs/how-to/activity.md",
+    "docs/how-to/continuous-integration.md",
+    "docs/how-to/explore.md",
+    "docs/how-to/explore-replicas.md",
+    "docs/how-to/keep-offsets-in-kafka.md",
     "docs/how-to/load-from-brokers.md",
     "docs/how-to/load-logs.md",
+    "docs/how-to/own-consumer.md",
+    "docs/how-to/property-tests.md",
     "docs/how-to/sweep.md",
+    "docs/how-to/test-a-lock-a-queue-a-service.md",
 )
-"""Pages whose commands take half a minute and more."""
+"""Pages whose commands take a quarter of a minute and more."""
 SHOWING = [
     pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in WRITTEN
 ]

@@ -16,6 +16,9 @@ VARIANTS = ("kafka_08", "hardened")
 LOAD = {"at": "2s", "produce": "clicks", "rate": "20/s", "acks": "all", "for": "2s"}
 
 
+BACKOFF = {"controlled_shutdown_backoff": "1s"}
+
+
 def cluster(
     *timeline: dict[str, Any],
     brokers: int = 3,
@@ -235,17 +238,26 @@ def test_controlled_shutdown_leaves_nothing_led(variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_last_in_sync_cannot_hand_over(variant: str) -> None:
-    """It tries three times, and leaves all the same."""
+@pytest.mark.parametrize(("replication", "waits_s"), [({}, 10), (BACKOFF, 2)])
+def test_the_last_in_sync_cannot_hand_over(
+    variant: str, replication: dict[str, str], waits_s: float
+) -> None:
+    """It tries three times, waits in between, and leaves all the same."""
     timeline = [
         {"at": "4s", "crash": "broker/1"},
         {"at": "8s", "leave": "broker/0"},
         {"at": "25s", "start": "broker/0"},
     ]
-    result = run(cluster(*timeline), variant)
+    result = run(cluster(*timeline, **replication), variant)
 
-    [done] = details(result, EventKind.SHUT_DOWN)
-    assert (done["is_clean"], done["led"]) == (False, ["clicks/0"])
+    [done] = [event for event in result.trace if event.kind == EventKind.SHUT_DOWN]
+    assert (done.detail["is_clean"], done.detail["led"]) == (False, ["clicks/0"])
+    assert done.t_us / 1e6 - 8 == pytest.approx(waits_s, abs=0.5)
+
+
+def test_a_pause_between_tries_that_are_not_made_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="has no effect with `controlled_shutdown: false`"):
+        run(cluster(controlled_shutdown=False, **BACKOFF), "hardened")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -82,8 +82,8 @@ class ControllerSettings:
     """Whether it sends requests to brokers; otherwise leaders are what ZooKeeper says."""
     rebalance_ms: int | None = 300_000
     """`leader.imbalance.check.interval.seconds`; None: preferred replicas lead on request."""
-    shuts_down_controlled: bool = True
-    """`controlled.shutdown.enable`."""
+    shutdown_backoff_ms: int | None = 5_000
+    """`controlled.shutdown.retry.backoff.ms`; None without `controlled.shutdown.enable`."""
     deletes_topics: bool = True
     """`delete.topic.enable`, false by default in 0.8.2."""
 

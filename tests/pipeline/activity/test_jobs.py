@@ -130,6 +130,7 @@ def due(table: str, events: Sequence[Event]) -> list[tuple[Any, ...]]:
 # --- the same answers ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", plain.ANSWERS)
 def test_all_at_once_is_what_plain_python_answers(
     table: str, events: list[Event], at_once: Path
@@ -247,7 +248,8 @@ ENDS: dict[str, tuple[list[End], list[End]]] = {
 """Table -> where its stream ends, one time after the other, in the first part and the second."""
 
 
-@pytest.mark.parametrize("table", [pytest.param("metrics", marks=pytest.mark.slow), "alerts"])
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["metrics", "alerts"])
 def test_a_stream_that_ended_in_the_middle_goes_on(
     table: str, spark: Any, halves: list[list[Event]], tmp_path: Path
 ) -> None:
@@ -301,6 +303,7 @@ def test_windows_are_closed_though_nothing_comes_after_an_end(
     assert rows_in(out, "alerts") == due("alerts", halves[0] + halves[1])
 
 
+@pytest.mark.slow
 def test_a_table_survives_a_kill_between_two_renames(at_once: Path, tmp_path: Path) -> None:
     """The one that there was is put back by whichever job comes next."""
     place = Place(tmp_path, "feed")

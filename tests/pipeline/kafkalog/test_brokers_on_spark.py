@@ -36,7 +36,7 @@ def reader(spark: Any, where: str, **options: object) -> Any:
     return spark.read.format("kafkalog").options(**given).load()
 
 
-@forms
+@pytest.mark.parametrize("form", [pytest.param("0.7", marks=pytest.mark.slow), "0.8"])
 def test_spark_reads_every_message_once(form: str, spark: Any, tmp_path: Path) -> None:
     """Range by range; filters are pushed down; errors have names; a stream has limits."""
     logs = served_logs(form)
@@ -74,7 +74,8 @@ class Stream:
         return {name: sorted(rows) for name, rows in found.items()}
 
 
-@pytest.mark.parametrize("form", [pytest.param("0.7", marks=pytest.mark.slow), "0.8"])
+@pytest.mark.slow
+@forms
 def test_a_stream_goes_on_at_a_broker_that_has_moved(
     form: str, spark: Any, tmp_path: Path
 ) -> None:

@@ -54,7 +54,17 @@ def violated(findings: Iterable[Finding]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", those_that_run("hardened"))
+LONG = ("offsets-move-to-kafka-and-back", "offsets-roll-back-as-worded")
+"""Minutes of virtual time in which every member waits for its coordinator."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+        for name in those_that_run("hardened")
+    ],
+)
 def test_a_shipped_scenario_holds_as_in_simulation(name: str, tmp_path: Path) -> None:
     """Each property that the simulation judges is judged, and has one of its verdicts."""
     simulated = simulate(name, seed=0, variant="hardened")

@@ -34,6 +34,8 @@ from watchkeeper.pipeline.analysis.runs import Run, runs_table
 from watchkeeper.scenarios import load
 
 PAUSES_US = (0, 0, 1, 1000, 400_000, 3_000_000, 11_000_000)
+OF_MESSAGES = ("order", "sane commits", "no starvation", "punctual sending")
+"""The properties that are judged of such traces."""
 BYTES = 10
 """The size of a message in a log."""
 
