@@ -29,6 +29,7 @@ from bench.support.report import Bar, Report, number, once, parser_of
 
 from watchkeeper import simulate
 from watchkeeper.model.trace.trace import Trace
+from watchkeeper.pipeline.analysis.control_plane.plans import plans
 from watchkeeper.pipeline.analysis.cross_check import compared, differences, second
 from watchkeeper.pipeline.analysis.facts.events import Read, events
 from watchkeeper.pipeline.analysis.facts.intervals import facts, fetches
@@ -173,10 +174,11 @@ def properties_s(
     tables = Tables(spark, scratch)
     table = events(spark, home)
     runs = tables.keep("given", runs_table(spark, made, read))
-    known = terms(spark, {run.name: run.plan for run in made if run.plan is not None})
+    planned = {run.name: run.plan for run in made if run.plan is not None}
+    known = terms(spark, planned)
     kept = type(known)(*(tables.keep(f"terms_{at}", table) for at, table in enumerate(known)))
     recorded = tables.keep("recorded", recorded_table(spark, made))
-    found = second(runs, facts(table, tables), kept, tables)
+    found = second(runs, facts(table, tables), kept, plans(spark, planned), tables)
     both = tables.keep("properties", compared(found.properties, recorded, table))
     wrong = differences(both, runs, 3)
     if wrong:

@@ -15,12 +15,16 @@ from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.broker.registration import Broker, broker
 from watchkeeper.model.clients.producer.metadata import MetadataSettings, metadata_program
-from watchkeeper.model.controller.broker import controlling_broker
-from watchkeeper.model.controller.state_machines.reign import ControllerSettings
 from watchkeeper.model.group.consumer import consumer
 from watchkeeper.model.group.state import Consumer
-from watchkeeper.model.mutants.catalogue import member_of
-from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, ProducerPlan
+from watchkeeper.model.mutants.by_name import member_of
+from watchkeeper.model.plan.plan import (
+    BrokerPlan,
+    ClusterPlan,
+    ConsumerPlan,
+    ControllerPlan,
+    ProducerPlan,
+)
 from watchkeeper.model.registry.payloads import TopicAssignment
 
 PRODUCER_TIMEOUT_MS = 6_000
@@ -68,10 +72,18 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
     )
     if cluster.controller is None:
         return broker(me)
+    return _controlling_broker(cluster, cluster.controller, me)
+
+
+def _controlling_broker(cluster: ClusterPlan, controller: ControllerPlan, me: Broker) -> Program:
+    # Few clusters elect a controller, and it is a tenth of what a run would import.
+    from watchkeeper.model.controller.broker import controlling_broker
+    from watchkeeper.model.controller.state_machines.reign import ControllerSettings
+
     settings = ControllerSettings(
-        plan.broker_id,
-        cluster.controller.variant,
-        cluster.controller.allows_unclean,
+        me.broker_id,
+        controller.variant,
+        controller.allows_unclean,
         cluster.session_timeout_ms,
     )
     if cluster.replication is not None:

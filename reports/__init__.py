@@ -42,7 +42,6 @@ from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.reports.facts.control_plane.reassignments import moves
 from watchkeeper.reports.messages.message_path import follows_messages
 
 WRITERS = {
@@ -106,6 +105,8 @@ def pictures_of(trace: Trace) -> list[str]:
 
 
 def _writers(trace: Trace) -> list[tuple[str, str]]:
+    from watchkeeper.reports.facts.control_plane.reassignments import moves  # as the writers
+
     left_out = set() if follows_messages(trace) else {*OF_MESSAGES}
     if not moves(trace):
         left_out.add("write_reassignment_png")

@@ -27,7 +27,8 @@ from watchkeeper.cli.main import run_command
 from watchkeeper.console.exit import USAGE
 from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.judgement.signature import signatures_of
-from watchkeeper.model.mutants.catalogue import MUTANTS, variant_named
+from watchkeeper.model.mutants.by_name import variant_named
+from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.properties.progress import PROGRESS
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.registry.paths import Layout

@@ -127,26 +127,31 @@ def states_of(text: str) -> list[str]:
 def run_tlc(
     jar: Path, models: Path, module: str, bounds: Bounds, invariant: str, *, dumps: bool = False
 ) -> TlcRun:
-    """Run TLC on a module for one invariant, or none, to the end or the first violation.
+    """Run TLC on a published model for one invariant, or none, to the end or the first violation.
 
     Raises EnvironmentProblem where the jar, the module or Java is missing; TlcProblem where TLC
     says something else than at the end of a search.
     """
-    for path, what in ((jar, "the jar of TLC"), (models / f"{module}.tla", "a published model")):
+    return run_module(jar, models / f"{module}.tla", config_of(bounds, invariant), dumps=dumps)
+
+
+def run_module(jar: Path, module: Path, config: str, *, dumps: bool = False) -> TlcRun:
+    """Run TLC on the module in a file, with a configuration; raises as `run_tlc` does."""
+    for path, what in ((jar, "the jar of TLC"), (module, "a published model")):
         if not path.is_file():
             raise EnvironmentProblem(f"{path}, {what}, is not a file; give another path")
     with tempfile.TemporaryDirectory(prefix="tlc-") as folder:
-        config = Path(folder) / "model.cfg"
-        config.write_text(config_of(bounds, invariant), encoding="utf-8")
+        written = Path(folder) / "model.cfg"
+        written.write_text(config, encoding="utf-8")
         dump = Path(folder) / "states.dump"
         began = time.perf_counter()
         done = subprocess.run(
             [
                 *(str(find_java()), "-XX:+UseParallelGC", HEAP, f"-Djava.io.tmpdir={folder}"),
                 *("-cp", str(jar.resolve()), "tlc2.TLC", "-workers", "1", "-deadlock"),
-                *("-noGenerateSpecTE", "-metadir", folder, "-config", str(config)),
+                *("-noGenerateSpecTE", "-metadir", folder, "-config", str(written)),
                 *("-fp", "0", "-seed", "0", *(("-dump", str(dump)) if dumps else ())),
-                str((models / f"{module}.tla").resolve()),
+                str(module.resolve()),
             ],
             capture_output=True,
             text=True,

@@ -8,8 +8,8 @@ at what cost).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import Plan, Sometimes
@@ -19,11 +19,6 @@ from watchkeeper.model.properties.at_quiescence import (
     CONSENSUS,
     COVER,
     CalmJudge,
-)
-from watchkeeper.model.properties.control_plane.judges import Judge, event_judges
-from watchkeeper.model.properties.control_plane.rests import (
-    ControlPlaneJudge,
-    control_plane_judge,
 )
 from watchkeeper.model.properties.group_offsets import GroupOffsetsJudge, offset_judges
 from watchkeeper.model.properties.history import History
@@ -49,6 +44,11 @@ from watchkeeper.model.properties.verdicts import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import EVENT, Event, Trace
+from watchkeeper.model.values.frozen import dataclass
+
+if TYPE_CHECKING:
+    from watchkeeper.model.properties.control_plane.judges import Judge
+    from watchkeeper.model.properties.control_plane.rests import ControlPlaneJudge
 
 PROPERTIES: tuple[Property, ...] = (
     SINGLE,
@@ -114,8 +114,8 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     progress = ProgressJudge(plan, calm_us, after)
     trackers = rests_of(plan)
     messages = message_judges(plan)
-    control = control_plane_judge(plan, history)
-    followers = (*event_judges(plan, history), *offset_judges(plan))
+    control, of_events = _control_plane(plan, history)
+    followers = (*of_events, *offset_judges(plan))
     watch = _Watch(history, ownership, calm, progress, trackers, messages, control)
     for judge_of in followers:
         watch.follow(judge_of)
@@ -154,6 +154,18 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
         _stats(ownership, progress, trackers, end_us),
         _failed_turns(trace),
     )
+
+
+def _control_plane(
+    plan: Plan, history: History
+) -> tuple[ControlPlaneJudge | None, tuple[Judge, ...]]:
+    """The judges of its control planes; they are imported only if brokers elect controllers."""
+    if not plan.elects_controllers and not plan.replicates:
+        return None, ()
+    from watchkeeper.model.properties.control_plane.judges import event_judges
+    from watchkeeper.model.properties.control_plane.rests import control_plane_judge
+
+    return control_plane_judge(plan, history), event_judges(plan, history)
 
 
 def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
@@ -218,7 +230,7 @@ class _Watch:
         """When the first rest has lasted long enough to be judged."""
         self.calls: dict[str, list[Callable[[Event], None]]] = {}
         if control is not None:
-            self._add(ControlPlaneJudge.KINDS, control.before)
+            self._add(control.KINDS, control.before)
         self._add((EventKind.APPLIED,), ownership.before)
         for kind, handler in history.handlers.items():
             self._add((kind,), handler)
@@ -232,7 +244,7 @@ class _Watch:
                 for call in messages.calls(kind):
                     self._add((kind,), call)
         if control is not None:
-            self._add(ControlPlaneJudge.KINDS, control.after)
+            self._add(control.KINDS, control.after)
 
     def follow(self, judge_of: Judge | GroupOffsetsJudge) -> None:
         """Let a judge look at what concerns it, after the history."""

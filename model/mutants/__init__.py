@@ -4,5 +4,5 @@
 mutated steps of a rebalance, `requests` mutated ways to make requests, and `members` the
 subclasses of `GroupMember` that use them. `mutant` says what a mutant is: a base variant, one
 mutation, and a configuration in which a search catches it. `catalogue` is the table of all
-mutants, and finds variants and members by name. Read `catalogue`, then `members`.
+mutants; `by_name` finds variants and members. Read `catalogue`, then `members`.
 """

@@ -8,16 +8,7 @@ the kind there. So the table shows what such a search can find. `mutant` defines
 
 from __future__ import annotations
 
-from watchkeeper.model.group.consumer import SHIPPED, GroupMember
-from watchkeeper.model.group.variants import (
-    DOCUMENTED,
-    KAFKA_08,
-    VARIANTS,
-    OwnIdInUse,
-    Step,
-    Variant,
-)
-from watchkeeper.model.mutants.members import MEMBERS
+from watchkeeper.model.group.variants import DOCUMENTED, KAFKA_08, OwnIdInUse, Step
 from watchkeeper.model.mutants.mutant import Configuration, bounded, mutant_of
 from watchkeeper.model.mutants.mutation import Mutation
 from watchkeeper.model.properties.at_quiescence import CONSENSUS, COVER
@@ -296,18 +287,3 @@ _ROWS = (
 
 MUTANTS = {mutant.name: mutant for mutant in _ROWS}
 """Every mutant, by the name of its variant."""
-
-
-def variant_named(name: str) -> Variant | None:
-    """Return a variant, sound or mutated; None if no variant has this name."""
-    if name in VARIANTS:
-        return VARIANTS[name]
-    return MUTANTS[name].variant if name in MUTANTS else None
-
-
-def member_of(variant: Variant) -> GroupMember:
-    """Return what runs the turns of a variant: the shipped member, or that of a mutant."""
-    mutant = MUTANTS.get(variant.name)
-    if mutant is None or mutant.mutation is None:
-        return SHIPPED
-    return MEMBERS[mutant.mutation]

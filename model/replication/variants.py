@@ -6,10 +6,11 @@ the first. The code reads single answers and never compares a variant's name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK, KIP_320, TruncationRule
+from watchkeeper.model.values.frozen import dataclass
 
 
 class RefusedIsr(StrEnum):

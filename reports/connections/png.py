@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import networkx
 
 from watchkeeper.model.properties.verdicts import seconds
 from watchkeeper.model.trace.trace import Trace
+from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.connections import (
     Connections,
     connection_sentences,

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.judgement.judge import PROPERTIES
-from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.mutants.by_name import variant_named
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
-from watchkeeper.model.properties.control_plane.judges import control_plane_claims
 from watchkeeper.model.properties.group_offsets import GROUP_OFFSETS
 from watchkeeper.model.properties.messages import message_claims
 from watchkeeper.model.trace.kinds import EventKind
@@ -137,10 +136,7 @@ def _check_words(context: Context, names: Names) -> None:
     for field in ("sometimes", "never"):
         for at, entry in enumerate(getattr(context.scenario, field)):
             _check_sometimes(context, (field, at), entry, nodes)
-    claims = [claim.name for claim in PROPERTIES]
-    claims += control_plane_claims(names.clusters)
-    claims += message_claims(list(context.scenario.groups))
-    claims += [claim.name for claim in GROUP_OFFSETS]
+    claims = _claims(context, names)
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))
         for key in () if isinstance(expectation, str) else ("violated", "may"):
@@ -148,6 +144,17 @@ def _check_words(context: Context, names: Names) -> None:
                 if message not in claims:
                     path: Path = ("expect", name, key, at)
                     context.problem(path, expected(message, "a property", claims))
+
+
+def _claims(context: Context, names: Names) -> list[str]:
+    """The names of the properties that are judged in this scenario."""
+    claims = [claim.name for claim in PROPERTIES]
+    if any(cluster.controller is not None for cluster in names.clusters):
+        from watchkeeper.model.properties.control_plane.judges import control_plane_claims
+
+        claims += control_plane_claims(names.clusters)
+    claims += message_claims(list(context.scenario.groups))
+    return claims + [claim.name for claim in GROUP_OFFSETS]
 
 
 def _check_sometimes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from watchkeeper.model.group.variants import VARIANTS, Variant
-from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.mutants.by_name import variant_named
 from watchkeeper.scenarios.schema.schema import ScenarioModel
 from watchkeeper.scenarios.text.document import Document, Path
 from watchkeeper.scenarios.text.errors import Problem, ScenarioError, expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
@@ -15,14 +16,16 @@ from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, Controller, TopicAssignment
-from watchkeeper.sim.brokers.hosts import Hosts
 from watchkeeper.sim.brokers.rate_log import Logs
-from watchkeeper.sim.brokers.replica_process import ReplicaHosts
-from watchkeeper.sim.brokers.replicated_load import ReplicatedLoad
 from watchkeeper.sim.faults.world import ServerTarget, servers_of
 from watchkeeper.sim.process.rpc import Calls
 from watchkeeper.sim.storage.filesystem import FileSystem
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    from watchkeeper.sim.brokers.hosts import Hosts
+    from watchkeeper.sim.brokers.replica_process import ReplicaHosts
+    from watchkeeper.sim.brokers.replicated_load import ReplicatedLoad
 
 
 class Cluster:
@@ -42,16 +45,30 @@ class Cluster:
         """0.8: topic -> which brokers hold which partition."""
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
-        self.hosts = (
-            Hosts(plan, calls, self.logs, self.disks, self.deleted)
-            if plan.storage is not None
-            else None
-        )
+        self.hosts: Hosts | None = None
         """The hosts of brokers that store messages; None where a log is only a rate."""
-        self.replicas = ReplicaHosts(plan, calls) if plan.replication is not None else None
+        if plan.storage is not None:
+            self._store(calls)
+        self.replicas: ReplicaHosts | None = None
         """The brokers that replicate; None where leaders are what ZooKeeper says."""
-        self.load = ReplicatedLoad(plan, self.prefix, calls) if self.replicas else None
+        self.load: ReplicatedLoad | None = None
         """Where messages of the timeline come from, if brokers replicate."""
+        if plan.replication is not None:
+            self._replicate(calls)
+
+    def _store(self, calls: Calls) -> None:
+        # A log that stores messages needs all of `model/log`; one that is a rate does not.
+        from watchkeeper.sim.brokers.hosts import Hosts
+
+        self.hosts = Hosts(self.plan, calls, self.logs, self.disks, self.deleted)
+
+    def _replicate(self, calls: Calls) -> None:
+        # A replica brings the protocol and the logs of 0.8 along, which no other broker needs.
+        from watchkeeper.sim.brokers.replica_process import ReplicaHosts
+        from watchkeeper.sim.brokers.replicated_load import ReplicatedLoad
+
+        self.replicas = ReplicaHosts(self.plan, calls)
+        self.load = ReplicatedLoad(self.plan, self.prefix, calls)
 
     @property
     def machines(self) -> Hosts | ReplicaHosts | None:

@@ -20,7 +20,8 @@ from tests.support.messages.mutant_runs import shown
 from watchkeeper.model.group.consumer import SHIPPED
 from watchkeeper.model.group.variants import HARDENED, VARIANTS, Variant
 from watchkeeper.model.mutants import members, requests, steps
-from watchkeeper.model.mutants.catalogue import MUTANTS, member_of, variant_named
+from watchkeeper.model.mutants.by_name import member_of, variant_named
+from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.mutants.mutant import Mutant, scenario_of
 from watchkeeper.model.mutants.mutation import Mutation
 from watchkeeper.scenarios import from_text

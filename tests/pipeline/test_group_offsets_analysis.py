@@ -16,6 +16,7 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import ENCODER, EVENT, Event
 from watchkeeper.pipeline.analysis.facts.events import EVENTS, events
 from watchkeeper.pipeline.analysis.facts.intervals import changes
+from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.group_offsets import judged
 
 MEMBERS = ("billing/0", "billing/1")
@@ -135,7 +136,8 @@ def computed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, 
     runs = spark.createDataFrame(
         [(name, True) for name in DRAWN], "run string, keeps_offsets boolean"
     )
-    rows = judged(runs, seen, changes(seen)).collect()
+    tables = Tables(spark, tmp_path_factory.mktemp("tables"))
+    rows = judged(runs, seen, changes(seen), tables).collect()
     return {(row["run"], row["property"]): (row["verdict"], row["seq"]) for row in rows}
 
 

@@ -55,6 +55,7 @@ COMMANDS = (
         "mutations",
         "newcomer",
         "operations",
+        "peers",
         "pipeline",
         "proved",
         "recipes_live",

@@ -665,6 +665,15 @@ def test_interrupted_while_it_draws() -> None:
 
 LIBRARIES = ("matplotlib", "networkx", "numpy", "hypothesis", "kazoo", "pyspark", "pyarrow")
 READERS = ("simpy", "pydantic", "watchkeeper.scenarios.scenario")
+UNUSED_PARTS = (
+    *("watchkeeper.api.profile", "watchkeeper.api.fence", "watchkeeper.reports.why.chain"),
+    *("watchkeeper.model.controller.broker", "watchkeeper.model.mutants.catalogue"),
+    *("watchkeeper.model.log.log", "watchkeeper.model.replication.replica"),
+    *("watchkeeper.model.properties.control_plane.judges", "watchkeeper.checker.contracts"),
+    *("watchkeeper.sim.brokers.hosts", "watchkeeper.sim.brokers.replica_process"),
+    *("watchkeeper.real", "watchkeeper.virtual", "watchkeeper.pipeline"),
+)
+"""What a run without a controller, stored messages, violations or a mutant does not need."""
 
 
 @pytest.mark.parametrize(
@@ -673,7 +682,7 @@ READERS = ("simpy", "pydantic", "watchkeeper.scenarios.scenario")
         (["run", "--help"], (*LIBRARIES, *READERS, "rich", "yaml")),
         (["scenarios"], (*LIBRARIES, *READERS, "watchkeeper.model.actor.effects")),
         (["variants"], (*LIBRARIES, *READERS)),
-        (["run", "late-group", "--no-pictures"], (*LIBRARIES, "watchkeeper.api.profile")),
+        (["run", "steady-join", "--no-pictures"], (*LIBRARIES, *UNUSED_PARTS)),
     ],
     ids=("help", "scenarios", "variants", "run"),
 )

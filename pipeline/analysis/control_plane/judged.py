@@ -25,6 +25,7 @@ from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import CLUSTER, registry
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.ownership import no_verdicts
 from watchkeeper.pipeline.analysis.properties.quiescence import rests_of
 
 
@@ -44,11 +45,7 @@ def of_control_planes(
     replicate = runs.join(plans.clusters.where("replicates").select("run"), "run", "left_semi")
     own = Tables(tables.spark, tables.home / "control_plane")
     if elect.isEmpty():
-        return elect.select(
-            "run",
-            *(sql.lit(None).cast("string").alias(name) for name in ("property", "verdict")),
-            sql.lit(None).cast("long").alias("seq"),
-        )
+        return no_verdicts(elect)
     seen = registry(facts, plans, own, alone="is_alone", sees_hand=False)
     looks = own.keep("looks_at_ends", _looks(facts, restless, elect, plans, own))
     there = own.keep("looks_with_brokers", controllers.with_brokers(looks, seen))

@@ -20,17 +20,23 @@ from watchkeeper.model.properties.group_offsets import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, NEVER, NUMBER, detail_field
-from watchkeeper.pipeline.analysis.properties.ownership import commits, found
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.ownership import commits, found, no_verdicts
 
 ROWS = ArrayType(ArrayType(StringType()))
 COMMITS = (EventKind.OFFSET_COMMIT_SENT, EventKind.OFFSET_COMMIT_ANSWERED, EventKind.STARTED)
 FETCHES = (EventKind.OFFSET_FETCH_SENT, EventKind.OFFSET_FETCH_ANSWERED, EventKind.STARTED)
+SEEN = (*COMMITS, *FETCHES, EventKind.REQUEST, EventKind.FETCHING)
+"""The kinds of all events that are looked at here: they are read once."""
 
 
-def judged(runs: DataFrame, events: DataFrame, changes: DataFrame) -> DataFrame:
+def judged(runs: DataFrame, events: DataFrame, changes: DataFrame, tables: Tables) -> DataFrame:
     """The three properties, each with a row a run of which a member keeps offsets in Kafka."""
     keeping = runs.where("keeps_offsets").select("run")
-    seen = events.join(keeping, "run", "left_semi").withColumn("seq", sql.col("seq").cast("long"))
+    if keeping.isEmpty():
+        return no_verdicts(keeping)
+    concerned = events.where(sql.col("kind").isin(*SEEN)).join(keeping, "run", "left_semi")
+    seen = tables.keep("offset_events", concerned.withColumn("seq", sql.col("seq").cast("long")))
     sent = _commits(seen)
     answers = _answers(seen, sent)
     begun = _begun(seen, changes.join(keeping, "run", "left_semi"))

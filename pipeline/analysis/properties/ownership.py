@@ -54,6 +54,15 @@ def found(runs: DataFrame, name: str, wrong: DataFrame, seen: DataFrame) -> Data
     )
 
 
+def no_verdicts(runs: DataFrame) -> DataFrame:
+    """The columns of `found` without a row, where no run is concerned."""
+    return runs.where("false").select(
+        "run",
+        *(sql.lit(None).cast("string").alias(name) for name in ("property", "verdict")),
+        sql.lit(None).cast("long").alias("seq"),
+    )
+
+
 def _verdict(is_exercised: Column) -> Column:
     return (
         sql.when(sql.col("seq").isNotNull(), VIOLATED)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 
 

@@ -47,13 +47,14 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.reports.figure.title import WORLDS
 from watchkeeper.reports.messages.message_path import follows_messages, message_path, numbers
-from watchkeeper.reports.why.chain import Chain, chains
 from watchkeeper.scenarios import Scenario
 from watchkeeper.scenarios.schema.schema import Expectation, ViolatedModel
 from watchkeeper.scenarios.text.units import duration_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
+
+    from watchkeeper.reports.why.chain import Chain
 
 MOST_CHANGES = 12
 """Rows of the table of members that joined and left."""
@@ -108,7 +109,7 @@ class Result:
     def why(self) -> tuple[Chain, ...]:
         """For each violated property the events of the trace that led there, in their order."""
         if "why" not in self._computed:
-            self._computed["why"] = chains(self.trace, self.findings)
+            self._computed["why"] = _chains(self.trace, self.findings)
         found: tuple[Chain, ...] = self._computed["why"]
         return found
 
@@ -375,6 +376,14 @@ def _report_findings(result: Result, to: Console, *, shows_all: bool) -> None:
         to.print()
     rows = (("hold", found.held), ("not exercised", found.unexercised))
     show_table(names_table(rows), to)
+
+
+def _chains(trace: Trace, findings: tuple[Finding, ...]) -> tuple[Chain, ...]:
+    if all(finding.verdict is not Verdict.VIOLATED for finding in findings):
+        return ()
+    from watchkeeper.reports.why.chain import chains  # only where there is something to explain
+
+    return chains(trace, findings)
 
 
 def _first_cause(result: Result) -> tuple[Chain, ...]:

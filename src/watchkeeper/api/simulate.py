@@ -10,7 +10,6 @@ from os import PathLike
 from typing import Any
 
 from watchkeeper.api.arguments import Source, check_choices, checked_profile, scenario_of
-from watchkeeper.api.fence import check_allowed, fence
 from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.api.result import Result
 from watchkeeper.model.actor.program import Program
@@ -56,7 +55,7 @@ def simulate(
     place, and `watchkeeper.sim.world.Interrupted` after Ctrl-C.
     """
     check_choices(seed, variant, consumer)
-    fenced = None if consumer is None else fence(consumer, check_allowed(allow))
+    fenced = None if consumer is None else _fenced(consumer, allow)
     scenario = scenario_of(source)
     plan = scenario.plan(variant, program=fenced)
     named = checked_profile(profile)
@@ -71,6 +70,12 @@ def simulate(
         raise
     result = judged(scenario, plan, seed, done, named)
     return _repeated(result, fenced) if check_determinism else result
+
+
+def _fenced(consumer: Program, allow: Collection[str]) -> Program:
+    from watchkeeper.api.fence import check_allowed, fence  # only for programs of users
+
+    return fence(consumer, check_allowed(allow))
 
 
 class NotDeterministic(AssertionError):

@@ -18,7 +18,7 @@ from watchkeeper.console.progress import ProgressLine, timed
 from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.actor.program_errors import NotAnEffect, ProgramLoops
 from watchkeeper.model.group.variants import VARIANTS
-from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.mutants.by_name import variant_named
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.trace.trace import Event, named_run
 from watchkeeper.run.live_run import HERE, Where, abortable, next_in_words, run_plan_live

@@ -16,7 +16,7 @@ from watchkeeper.api.named_profile import NamedProfile
 from watchkeeper.api.simulate import latencies_of, versions
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.model.group.variants import VARIANTS
-from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.mutants.by_name import variant_named
 from watchkeeper.model.sweep_summary import Example
 from watchkeeper.pipeline.ship_code import code_digest
 from watchkeeper.pipeline.sweeps.grid import Cell, Grid
