@@ -24,7 +24,7 @@ from watchkeeper.checker.search.search import Search, SearchOptions
 from watchkeeper.checker.state_space.system import Move
 
 STATES = {1: 12, 2: 56, 3: 288, 5: 8832}
-"""Managers -> the distinct states of the model, as TLC and Stateright count them."""
+"""Managers -> the distinct states of the model, as Stateright counts them."""
 
 
 @pytest.mark.parametrize("managers", STATES)
