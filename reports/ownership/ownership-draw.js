@@ -95,9 +95,17 @@ function place(row) {
 }
 
 function linked(mark, span) {
-  mark.addEventListener("click", () => {
-    if (!dragged) location.href = "spacetime.html#seq=" + span[2];
+  mark.addEventListener("click", (event) => {
+    if (!dragged) location.href = "spacetime.html#" + placeOfClick(span, inStage(event));
   });
+}
+
+// A click on a wide mark means its moment, and one on a narrow mark the event that it begins with.
+const WIDE_ENOUGH = 12;
+
+function placeOfClick(span, at) {
+  const isWide = x(span[1]) - x(span[0]) > WIDE_ENOUGH && at - x(span[0]) > WIDE_ENOUGH / 3;
+  return isWide ? "us=" + Math.round(time(at)) : "seq=" + span[2];
 }
 
 function mark(made, span, lines) {

@@ -63,7 +63,7 @@ function itemLines(item, most) {
     const parts = ["#" + seq, seconds(us), node, kind, place];
     if (session) parts.push("session " + session);
     if (zxid) parts.push("zxid 0x" + zxid.toString(16));
-    const details = detailLines(data.details[detail]);
+    const details = detailLines(detailText(detail));
     return [parts.filter(Boolean).join("  "), ...details].join("\n");
   });
   const more = item.events.length - most;
@@ -233,56 +233,7 @@ function drawAcross(svg, item, at) {
   itemTip(text, item, at);
 }
 
-// --- time ----------------------------------------------------------------------------------
-
-function drawFolds(svg, above, below) {
-  moments.forEach((us, at) => {
-    const y = tops.get(us);
-    if (!at || us - moments[at - 1] <= FOLD_US || y < above || y > below) return;
-    draw(svg, "rect", { x: 0, y: y - FOLD / 2 - 14, width, height: 17, fill: "#f6f8fa" });
-  });
-}
-
-// The axis stays at the left edge, above everything that is scrolled below it.
-function drawTime(svg, below) {
-  const edge = pane.scrollLeft;
-  const right = edge + GUTTER - 14;
-  draw(svg, "rect", { x: edge, y: 0, width: GUTTER - 6, height, fill: "#fff", "fill-opacity": 0.92 });
-  const ceiling = pane.scrollTop;
-  let written = ceiling;
-  let before = "";
-  let burst = 0;
-  moments.forEach((us, at) => {
-    const y = tops.get(us);
-    const pause = at ? us - moments[at - 1] : Infinity;
-    const isFold = pause > FOLD_US;
-    const isFirst = isFold || us - burst > LONGEST_BURST_US;
-    if (isFirst) burst = us;
-    if (y < ceiling + (isFirst ? 4 : 12) || y > below) return;
-    if (!before && !isFirst) { // above the first visible offsets, the time that they count from
-      before = seconds(burst);
-      written = ceiling + 12;
-      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, before);
-    }
-    if (isFold && at) {
-      draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
-    }
-    if (!isFirst && y - written < 15) return;
-    written = y;
-    before = isFirst ? seconds(us) : "+" + since(us - burst, before);
-    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, before);
-    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "#d0d7de" });
-  });
-}
-
-// A duration with as many digits as it needs to differ from the one before it.
-function since(us, before) {
-  for (let digits = 1; us >= 1000 && digits < 3; digits++) {
-    const text = (us / 1000).toFixed(digits) + " ms";
-    if ("+" + text !== before) return text;
-  }
-  return us < 1000 ? us + " µs" : (us / 1000).toFixed(3) + " ms";
-}
+// --- the pane ------------------------------------------------------------------------------
 
 function drawPane() {
   const [above, below] = [pane.scrollTop - 300, pane.scrollTop + pane.clientHeight + 300];
@@ -290,15 +241,14 @@ function drawPane() {
   canvas.replaceChildren();
   canvas.setAttribute("width", width);
   canvas.setAttribute("height", height);
-  const inSight = shown.filter(({ item }) => {
-    const [top, bottom] = extent(item);
-    return bottom >= above && top <= below;
-  });
+  const inSight = itemsBetween(above, below);
   labels = draw(canvas, "g");
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
-  drawFolds(canvas, above, below);
+  if (momentUs !== null) drawMoment();
+  const [first, last] = [momentAfter(above), momentAfter(below)];
+  drawFolds(canvas, first, last);
   for (const { item, at } of of("across")) drawAcross(canvas, item, at);
   for (const lane of lanes) drawLane(canvas, lane, above, below);
   for (const { item, at } of of("rebalance")) drawRebalance(canvas, item, at);
@@ -306,11 +256,18 @@ function drawPane() {
   for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
   for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
   canvas.append(labels); // last, so that the labels lie on top
-  drawTime(canvas, below);
+  drawTime(canvas, first, last);
   [pane.scrollLeft, pane.scrollTop] = place;
 }
 
 function drawMarked(item) {
   const [top, bottom] = extent(item);
   draw(canvas, "rect", { x: 0, y: top, width, height: bottom - top, fill: "#ddf4ff" });
+}
+
+// A moment that an address names, where no item begins.
+function drawMoment() {
+  const y = yOf(momentUs);
+  draw(canvas, "line", { x1: 0, x2: width, y1: y, y2: y, stroke: "#0969da", "stroke-width": 2 });
+  draw(labels, "text", { x: pane.scrollLeft + GUTTER, y: y + 14, class: "title halo", style: "fill:#0969da" }, seconds(momentUs));
 }

@@ -16,6 +16,7 @@ function pin(lines) {
 function show(at) {
   marked = at;
   const y = yOf(items[at].from);
+  sideways(lanes.findIndex((lane) => lane.at === items[at].node));
   pane.scrollTop = Math.max(y - pane.clientHeight / 3, 0);
   drawPane();
 }
@@ -47,25 +48,63 @@ function choose(node) {
   filter();
 }
 
+// An address may name an event by its number (#seq=12) or a moment (#us=1500000). What cannot be
+// shown is said beside the controls.
 function fromHash() {
-  const found = /^#seq=(\d+)$/.exec(location.hash);
-  if (!found) return false;
-  const seq = Number(found[1]);
-  const near = itemOf.has(seq) ? seq : eventNumbers.findLast((number) => number <= seq && itemOf.has(number));
-  if (near !== undefined) show(itemOf.get(near));
-  return near !== undefined;
+  const found = /^#(seq|us)=(\d+)$/.exec(location.hash);
+  if (!found || !items.length) return false;
+  momentUs = null;
+  if (found[1] === "us") showMoment(Number(found[2]));
+  else showEvent(Number(found[2]));
+  return true;
 }
 
-// A page opens at the first rebalance, or else at the first fault, with the servers in sight:
-// every request goes to one.
+function showEvent(seq) {
+  const near = itemOf.has(seq) ? seq : eventNumbers[Math.max(firstFrom(eventNumbers, seq) - 1, 0)];
+  show(itemOf.get(near));
+  const nearest = "the nearest item that is drawn is of #" + near + ", at " + seconds(data.events[near][0]);
+  say(near === seq ? "Shows event #" + seq + "." : "Event #" + seq + " is not drawn: " + nearest + ".");
+}
+
+function showMoment(us) {
+  momentUs = us;
+  pane.scrollTop = Math.max(yOf(us) - pane.clientHeight / 3, 0);
+  drawPane();
+  const at = firstFrom(moments, us);
+  const sides = [moments[at - 1], moments[at]].filter((one) => one !== undefined).map(seconds);
+  const isDrawn = moments[at] === us;
+  say("Shows " + seconds(us) + (isDrawn ? "." : ", at which no item is drawn; the nearest ones are at " + sides.join(" and ") + "."));
+}
+
+function say(text) {
+  status.textContent = text;
+}
+
+// A page opens at the first violation, or else at the first rebalance or fault, with the servers in
+// sight: every request goes to one.
 function openAtFirst() {
+  if (openAtViolation()) return;
   const first = items.find(isRebalance) || items.find(isFault);
   if (first) pane.scrollTop = Math.max(yOf(first.from) - 90, 0);
-  const right = GUTTER + lead + (servers + 3) * apart;
-  if (servers >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
-  head.scrollLeft = pane.scrollLeft;
-  if (pane.scrollTop) status.textContent = "Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.";
+  sideways(servers);
+  if (pane.scrollTop) say("Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.");
   drawPane();
+}
+
+function openAtViolation() {
+  const link = document.querySelector(".run .first-violation");
+  const seq = link ? Number(link.hash.slice("#seq=".length)) : data.breaches[0];
+  if (seq === undefined || !items.length) return false;
+  showEvent(seq);
+  say("Opened at the first violation; earlier events are above. " + status.textContent);
+  return true;
+}
+
+// Put a lane, by its place among those shown, into sight.
+function sideways(at) {
+  const right = GUTTER + lead + (at + 3) * apart;
+  if (at >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
+  head.scrollLeft = pane.scrollLeft;
 }
 
 // --- the page --------------------------------------------------------------------------------
@@ -96,7 +135,7 @@ nodes.addEventListener("change", () => choose(nodes.value === "" ? "" : Number(n
 const search = make(make(controls, "label", { class: "set" }, "text "), "input", { type: "search", id: "text", placeholder: "path, error, word, …" });
 search.addEventListener("input", () => { selection.text = search.value.trim().toLowerCase(); filter(); });
 
-const status = make(controls, "span", { class: "soft" });
+const status = make(controls, "span", { class: "soft", role: "status" });
 
 const chips = make(make(controls, "div", { class: "set top" }, "show "), "span", { class: "set chips" });
 const numbers = new Map();

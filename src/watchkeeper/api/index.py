@@ -82,6 +82,7 @@ def _say_in_pages(home: Path, verdict: Mapping[str, Any]) -> None:
     for name in pages:
         links = [f'<a href="{folder.INDEX}">all of this run</a>']
         links += [f'<a href="{other}">{Path(other).stem}</a>' for other in pages if other != name]
+        links += list(_first_violation(verdict))
         word, style = _word(verdict)
         markup = (
             f'<p class="run"><span class="{style}">{word}</span> · {" · ".join(links)}<br>'
@@ -89,6 +90,17 @@ def _say_in_pages(home: Path, verdict: Mapping[str, Any]) -> None:
         )
         page = home / name
         folder.write_text(page, with_run(page.read_text(encoding="utf-8"), markup))
+
+
+def _first_violation(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a link to the moment of the first violation, if one is known."""
+    found = [one for one in verdict["properties"] if one["verdict"] == Verdict.VIOLATED.value]
+    known = [one for one in found if "why" in one]
+    if known:
+        first = min(known, key=lambda one: (not one["counts"], one["why"]["at_s"]))
+        seq, at = first["why"]["seq"], seconds(round(first["why"]["at_s"] * 1e6))
+        link = f'<a class="first-violation" href="{SPACETIME}#seq={seq}">'
+        yield f"{link}{escape(first['name'])} violated at {at}</a>"
 
 
 def _word(verdict: Mapping[str, Any]) -> tuple[str, str]:
