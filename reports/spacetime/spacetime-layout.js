@@ -11,7 +11,7 @@ const FOLD_US = 20000;
 const FOLD = 54;
 const LONGEST_BURST_US = 100000;
 const TALLEST_STEP = 34;
-const COLOURS = { ok: "#2f66b3", error: "#b35900", lost: "#d8121b", firing: "#70407a", ink: "#1f2328", soft: "#6a737d" };
+const COLOURS = { ok: "var(--ok)", error: "var(--error)", lost: "var(--breach)", firing: "var(--watch)", ink: "var(--ink)", soft: "var(--soft)" };
 
 const items = data.items;
 const eventNumbers = Object.keys(data.events).map(Number).sort((one, other) => one - other);

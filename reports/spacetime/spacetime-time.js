@@ -3,7 +3,7 @@
 function drawFolds(svg, first, last) {
   for (let at = Math.max(first, 1); at < Math.min(last + 1, moments.length); at++) {
     if (moments[at] - moments[at - 1] <= FOLD_US) continue;
-    draw(svg, "rect", { x: 0, y: tops[at] - FOLD / 2 - 14, width, height: 17, fill: "#f6f8fa" });
+    draw(svg, "rect", { x: 0, y: tops[at] - FOLD / 2 - 14, width, height: 17, fill: "var(--raised)" });
   }
 }
 
@@ -11,10 +11,10 @@ function drawFolds(svg, first, last) {
 function drawTime(svg, first, last) {
   const edge = pane.scrollLeft;
   const right = edge + GUTTER - 14;
-  draw(svg, "rect", { x: edge, y: pane.scrollTop - 300, width: GUTTER - 6, height: pane.clientHeight + 600, fill: "#fff", "fill-opacity": 0.92 });
+  draw(svg, "rect", { x: edge, y: pane.scrollTop - 300, width: GUTTER - 6, height: pane.clientHeight + 600, fill: "var(--paper)", "fill-opacity": 0.92 });
   const ceiling = pane.scrollTop;
   let written = ceiling;
-  let before = "";
+  let isNamed = false;
   for (let at = first; at < last; at++) {
     const [us, y] = [moments[at], tops[at]];
     const pause = at ? us - moments[at - 1] : Infinity;
@@ -22,27 +22,23 @@ function drawTime(svg, first, last) {
     const burst = bursts[at];
     const isFirst = burst === us;
     if (y < ceiling + (isFirst ? 4 : 12)) continue;
-    if (!before && !isFirst) { // above the first visible offsets, the time that they count from
-      before = seconds(burst);
+    if (!isNamed && !isFirst) { // above the first visible offsets, the time that they count from
+      isNamed = true;
       written = ceiling + 12;
-      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, before);
+      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, seconds(burst));
     }
     if (isFold && at) {
       draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
     }
     if (!isFirst && y - written < 15) continue;
     written = y;
-    before = isFirst ? seconds(us) : "+" + since(us - burst, before);
-    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, before);
-    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "#d0d7de" });
+    isNamed = true;
+    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, isFirst ? seconds(us) : offset(us - burst));
+    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "var(--faint)" });
   }
 }
 
-// A duration with as many digits as it needs to differ from the one before it.
-function since(us, before) {
-  for (let digits = 1; us >= 1000 && digits < 3; digits++) {
-    const text = (us / 1000).toFixed(digits) + " ms";
-    if ("+" + text !== before) return text;
-  }
-  return us < 1000 ? us + " µs" : (us / 1000).toFixed(3) + " ms";
+// All offsets from the begin of a burst have one precision.
+function offset(us) {
+  return "+" + (us / 1000).toFixed(3) + " ms";
 }

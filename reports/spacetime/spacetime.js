@@ -110,7 +110,7 @@ function sideways(at) {
 // --- the page --------------------------------------------------------------------------------
 
 const head = make(stage, "div", { class: "pane fixed head" });
-const pane = make(stage, "div", { class: "pane wide" });
+const pane = make(stage, "div", { class: "pane wide", tabindex: 0, role: "region", "aria-label": "requests over time" });
 const canvas = draw(pane, "svg");
 const pinned = make(stage, "div", { class: "pinned", hidden: "" });
 const controls = document.getElementById("controls");
@@ -169,8 +169,8 @@ if (has("operation", "ok")) sample("operation with its reply", line(COLOURS.ok, 
 if (has("operation", "error")) sample("reply with an error", line(COLOURS.error, "", "arrow"));
 if (has("operation", "lost")) sample("lost: unknown whether it was executed", line(COLOURS.lost, "5 3", "cross"));
 if (has("firing")) sample("notification of a watch; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
-if (items.some(isRebalance)) sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
-if (has("rebalance", "error")) sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
+if (items.some(isRebalance)) sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "var(--accent)", "fill-opacity": 0.3 }));
+if (has("rebalance", "error")) sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "var(--failed)", "fill-opacity": 0.3 }));
 for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) => span[2])))) {
   if (STATES[state]) sample(state, (svg) => paintState(svg, state));
 }
@@ -178,7 +178,7 @@ for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) 
 // A state that takes the colour of its lane is shown in the colours of two lanes.
 function paintState(svg, state) {
   const found = data.lanes.filter((lane) => lane.states.some((span) => span[2] === state));
-  const colours = [...new Set(found.map((lane) => lane.colour || "#8c959f"))].slice(0, 2);
+  const colours = [...new Set(found.map((lane) => lane.colour || "var(--gap)"))].slice(0, 2);
   const wide = 30 / colours.length;
   colours.forEach((stroke, at) => draw(svg, "line", { x1: 2 + at * wide, x2: 2 + (at + 1) * wide, y1: 6.5, y2: 6.5, stroke, ...STATES[state] }));
 }

@@ -35,22 +35,32 @@ ABOUT: Mapping[str, str] = {
 SPACETIME = "spacetime.html"
 PICTURES = ("ownership.png", "leaders.png", "reassignment.png", "messages.png")
 STYLE = """\
-body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: #1f2328; background: #fff;
-  font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --paper: #fff; --raised: #f6f8fa;
+  --faint: #d0d7de; --good: #1a7f37; --bad: #cf222e; --open: #8a5d00; --link: #0969da; }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #a3adb8;
+  --paper: #12171e; --raised: #1d242d; --faint: #4a535e; --good: #56d07a; --bad: #ff7b72;
+  --open: #e3b341; --link: #6cb0ff; } }
+body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: var(--ink);
+  background: var(--paper); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif;
+  overflow-wrap: anywhere; }
 h1 { margin: 0; font-size: 22px; }
 h2 { margin: 28px 0 8px; font-size: 16px; }
-small, .soft { color: #59636e; font-weight: normal; }
+small, .soft { color: var(--soft); font-weight: normal; }
+a { color: var(--link); }
 .verdict { font-weight: 600; }
-.holds { color: #1a7f37; } .violated { color: #cf222e; } .unknown { color: #9a6700; }
-.limit { color: #0969da; }
+.holds { color: var(--good); } .violated { color: var(--bad); } .unknown { color: var(--open); }
+.limit { color: var(--link); }
 table { border-collapse: collapse; }
 td, th { padding: 3px 16px 3px 0; text-align: left; vertical-align: top; font-weight: normal; }
-th { color: #59636e; }
+th { color: var(--soft); }
 .why { margin: 8px 0; } .why td:first-child { white-space: nowrap; }
-pre { padding: 10px 12px; overflow-x: auto; background: #f6f8fa; border-radius: 6px; }
-img { max-width: 100%; border: 1px solid #d0d7de; border-radius: 6px; }
+pre { padding: 10px 12px; overflow-wrap: anywhere; white-space: pre-wrap;
+  background: var(--raised); border-radius: 6px; }
+img { max-width: 100%; background: #fff; border: 1px solid var(--faint); border-radius: 6px; }
 @media (max-width: 480px) { td, th { display: block; padding: 0; } tr { display: block;
   margin-bottom: 10px; } }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; }
+  img, tr { break-inside: avoid; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' file:"
 WORDS = {
@@ -71,7 +81,8 @@ def write_index(home: Path, verdict: Mapping[str, Any], trace: Trace) -> str:
         *_files(home),
     )
     title = f"{verdict['scenario']}, {verdict['variant']}: {verdict['verdict']}"
-    text = document(title=title, policy=POLICY, style=STYLE, body="\n".join(parts))
+    body = "\n".join(("<main>", *parts, "</main>"))
+    text = document(title=title, policy=POLICY, style=STYLE, body=body)
     _say_in_pages(home, verdict)
     return folder.write_text(home / folder.INDEX, text)
 
