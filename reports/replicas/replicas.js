@@ -126,7 +126,7 @@ const path = make(stage, "div", { class: "path", tabindex: "0" });
 drawNames(make(path, "div", { class: "names" }));
 const body = make(path, "div", { class: "rows" });
 states.forEach((_, number) => drawRow(body, number));
-const state = make(stage, "aside", { class: "state", "aria-live": "polite" });
+const state = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
 const controls = document.getElementById("controls");
 const moves = make(controls, "span", { class: "set" });
