@@ -100,7 +100,12 @@ def _name(sheet: Sheet, y: float, name: str, **style: Any) -> None:
 
 
 def _cell(
-    sheet: Sheet, box: tuple[float, float, float, float], number: int, *, colour: str, share: float
+    sheet: Sheet,
+    box: tuple[float, float, float, float],
+    number: int,
+    *,
+    colour: str,
+    share: float,
 ) -> None:
     """A box, the stronger the more partitions; an empty cell is only an outline."""
     x, y, wide, high = box

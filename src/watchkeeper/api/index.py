@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from watchkeeper.api import folder
+from watchkeeper.api.page_head import link, say_in_page
 from watchkeeper.api.synopsis import synopsis
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.reports.figure.page import document, with_run
+from watchkeeper.reports.figure.page import document
 from watchkeeper.reports.figure.title import WORLDS
 
 ABOUT: Mapping[str, str] = {
@@ -35,8 +36,9 @@ ABOUT: Mapping[str, str] = {
 SPACETIME = "spacetime.html"
 PICTURES = ("ownership.png", "leaders.png", "reassignment.png", "messages.png")
 STYLE = """\
-:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --paper: #fff; --raised: #f6f8fa;
-  --faint: #d0d7de; --good: #1a7f37; --bad: #cf222e; --open: #8a5d00; --link: #0969da; }
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --paper: #fff;
+  --raised: #f6f8fa; --faint: #d0d7de; --good: #1a7f37; --bad: #cf222e;
+  --open: #8a5d00; --link: #0969da; }
 @media screen and (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #a3adb8;
   --paper: #12171e; --raised: #1d242d; --faint: #4a535e; --good: #56d07a; --bad: #ff7b72;
   --open: #e3b341; --link: #6cb0ff; } }
@@ -91,16 +93,12 @@ def _say_in_pages(home: Path, verdict: Mapping[str, Any]) -> None:
     """Say in each page of the run what came of it, and where its first page and others are."""
     pages = [name for name in ABOUT if name.endswith(".html") and (home / name).exists()]
     for name in pages:
-        links = [f'<a href="{folder.INDEX}">all of this run</a>']
-        links += [f'<a href="{other}">{Path(other).stem}</a>' for other in pages if other != name]
-        links += list(_first_violation(verdict))
+        links = [link(folder.INDEX, "all of this run")]
+        links += [link(other, Path(other).stem) for other in pages if other != name]
+        links += _first_violation(verdict)
         word, style = _word(verdict)
-        markup = (
-            f'<p class="run"><span class="{style}">{word}</span> · {" · ".join(links)}<br>'
-            f"<code>{escape(verdict['command'])}</code></p>"
-        )
-        page = home / name
-        folder.write_text(page, with_run(page.read_text(encoding="utf-8"), markup))
+        command = verdict["command"]
+        say_in_page(home / name, word=word, style=style, links=links, command=command)
 
 
 def _first_violation(verdict: Mapping[str, Any]) -> Iterator[str]:
@@ -110,8 +108,10 @@ def _first_violation(verdict: Mapping[str, Any]) -> Iterator[str]:
     if known:
         first = min(known, key=lambda one: (not one["counts"], one["why"]["at_s"]))
         seq, at = first["why"]["seq"], seconds(round(first["why"]["at_s"] * 1e6))
-        link = f'<a class="first-violation" href="{SPACETIME}#seq={seq}">'
-        yield f"{link}{escape(first['name'])} violated at {at}</a>"
+        yield (
+            f'<a class="first-violation" href="{SPACETIME}#seq={seq}">'
+            f"{escape(first['name'])} violated at {at}</a>"
+        )
 
 
 def _word(verdict: Mapping[str, Any]) -> tuple[str, str]:
@@ -170,10 +170,10 @@ def _chain(why: Mapping[str, Any]) -> Iterator[str]:
     yield '<table class="why">'
     for line in why["lines"]:
         at = seconds(round(line["at_s"] * 1e6))
-        link = f'<a href="{SPACETIME}#seq={line["seq"]}">{at}</a>'
-        yield f"<tr><td>{link}</td><td>{escape(line['text'])}</td></tr>"
-    link = f'<a href="{SPACETIME}#seq={why["seq"]}">the moment itself</a>'
-    yield f"<tr><td></td><td>{link}</td></tr></table>"
+        there = f'<a href="{SPACETIME}#seq={line["seq"]}">{at}</a>'
+        yield f"<tr><td>{there}</td><td>{escape(line['text'])}</td></tr>"
+    there = f'<a href="{SPACETIME}#seq={why["seq"]}">the moment itself</a>'
+    yield f"<tr><td></td><td>{there}</td></tr></table>"
 
 
 def _names(findings: Iterable[Mapping[str, Any]]) -> str:
