@@ -2,10 +2,10 @@
 
     python bench/pages.py [--scenario bench/pages.yaml] [--repeat 5] [--steps 60] [--json]
 
-The scenario is simulated, and its pages are opened in headless Chromium, which is driven through
-the DevTools protocol. *Load* is what the page itself measures from the begin of navigation until
-its scripts have drawn it. Then it is scrolled by some hundred pixels a frame: a *frame* is the time
-from one animation frame to the next, which is 16.7 ms where drawing keeps up with the screen.
+The scenario is simulated, and its pages are opened in headless Chromium through the DevTools
+protocol. *Load* is what the page itself measures from the begin of navigation until its scripts
+have drawn it. Then it is scrolled by some hundred pixels a frame. A *frame* is the time from one
+animation frame to the next, which is 16.7 ms where drawing keeps up with the screen.
 """
 
 from __future__ import annotations
