@@ -18,14 +18,12 @@ from typing import Any
 from zlib import crc32
 
 from watchkeeper.model.actor.effects import Partition, emit
-from watchkeeper.model.actor.errors import NoNode
-from watchkeeper.model.actor.operations import GetChildren, GetData, Purpose
-from watchkeeper.model.actor.retry import Requests, read_or_none
+from watchkeeper.model.actor.retry import Requests
 from watchkeeper.model.actor.rpc import Call, CallError
+from watchkeeper.model.group.reads import broker_addresses
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.requests_08 import PartitionError, error_name
-from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.wire_08.by_topic import flat, grouped
 from watchkeeper.model.wire_08.group_offsets import (
@@ -154,17 +152,7 @@ class CoordinatorClient:
 
     async def _brokers(self) -> list[str]:
         """Return the addresses of the registered brokers; each member begins at another one."""
-        purpose: Purpose = "find coordinator"
-        try:
-            names = await self.requests(GetChildren(paths.BROKER_IDS, False, purpose))
-        except NoNode:
-            return []
-        found: list[str] = []
-        for number in sorted(paths.broker_id_of(paths.BROKER_IDS, name) for name in names):
-            path = paths.broker(number)
-            seen = await read_or_none(self.requests, GetData(path, False, purpose))
-            if seen is not None:
-                found.append(paths.decode_broker(path, seen.data).address)
+        found = await broker_addresses(self.requests, "find coordinator")
         first = crc32(self.me.node.encode()) % len(found) if found else 0
         return [*found[first:], *found[:first]]
 

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NoNode
 from watchkeeper.model.actor.operations import GetChildren, GetData, Purpose
+from watchkeeper.model.actor.retry import Requests, read_or_none
 from watchkeeper.model.group.assignment import TopicView, share, topic_view
 from watchkeeper.model.group.state import Attempt, Consumer, id_path, stream_ids, stream_number
 from watchkeeper.model.registry import paths
@@ -196,3 +197,18 @@ def digests(assignor: str, topic: TopicView) -> tuple[str, str]:
 
 def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+async def broker_addresses(requests: Requests, purpose: Purpose) -> list[str]:
+    """Return the addresses of the registered brokers, by their ids."""
+    try:
+        names = await requests(GetChildren(paths.BROKER_IDS, False, purpose))
+    except NoNode:
+        return []
+    found: list[str] = []
+    for number in sorted(paths.broker_id_of(paths.BROKER_IDS, name) for name in names):
+        path = paths.broker(number)
+        seen = await read_or_none(requests, GetData(path, False, purpose))
+        if seen is not None:
+            found.append(paths.decode_broker(path, seen.data).address)
+    return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.program import Ended
@@ -20,6 +20,7 @@ from watchkeeper.model.clients.compositions.kafka_07 import clients_of
 from watchkeeper.model.clients.consumer.chunks import Delivery
 from watchkeeper.model.clients.consumer.positions import FetchPosition
 from watchkeeper.model.clients.consumer.streams import Stream
+from watchkeeper.model.clients_08.connector import Connector08
 from watchkeeper.model.registry.subscription import Pattern
 from watchkeeper.real.embed.member import LEAVE_WITHIN_S, READY_WITHIN_S
 from watchkeeper.real.embed.reader import ReadingMember
@@ -40,7 +41,9 @@ class Received(NamedTuple, Generic[T]):
     next_offset: int
     """The offset of the message after it."""
     value: T
-    """The decoded payload."""
+    """The decoded payload; None for a tombstone, a message of 0.8 without a payload."""
+    key: bytes | None = None
+    """The key of a message of 0.8."""
 
 
 def as_it_is(payload: bytes) -> Any:
@@ -70,9 +73,11 @@ class MessageStream(Generic[T]):
         handed = self._next()
         if handed is None:
             raise StopIteration
-        assert isinstance(handed.payload, bytes), "a request for one message returns one"
-        value = self._decode(handed.payload)
-        return Received(handed.partition, handed.offset, handed.next_offset, value)
+        payload, offsets = handed.payload, (handed.offset, handed.next_offset)
+        if payload is None:
+            return Received(handed.partition, *offsets, None, handed.key)  # type: ignore[arg-type]
+        assert isinstance(payload, bytes), "a request for one message returns one"
+        return Received(handed.partition, *offsets, self._decode(payload), handed.key)
 
     def _next(self) -> Delivery | None:
         """Return the next message; None at the end of the stream, Closed after a failure."""
@@ -105,22 +110,29 @@ class Connector:
         host: str | None = None,
         decode: Decode[Any] = as_it_is,
         kazoo: Mapping[str, Any] | None = None,
+        protocol: Literal["0.7", "0.8"] = "0.7",
     ) -> None:
         """Describe a member; it joins its group when its streams are created.
 
-        hosts    as for ZooKeeper: `one:2181,two:2181/chroot`
-        config   Kafka's settings by Kafka's names
-        decode   turns a payload into the value of a message
-        kazoo    passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
+        hosts      as for ZooKeeper: `one:2181,two:2181/chroot`
+        config     Kafka's settings by Kafka's names
+        decode     turns a payload into the value of a message
+        kazoo      passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
+        protocol   what the brokers speak; with 0.8 the registry has the layout of 0.8
 
         Raises ValueError for an invalid argument or setting.
         """
-        me = connector_given(group, variant, config, consumer_id, host)
+        me = connector_given(group, variant, protocol, config, consumer_id, host)
         self.me = me
         self._hosts = hosts
         self._decode = decode
         self._kazoo = kazoo
-        self._connector = clients_of(me.variant).connector(me, _Journal(me.node))
+        journal = _Journal(me.node)
+        self._connector = (
+            Connector08(me, journal)
+            if protocol == "0.8"
+            else clients_of(me.variant).connector(me, journal)
+        )
         self._member: _Member | None = None
 
     # --- streams --------------------------------------------------------------------------

@@ -113,16 +113,21 @@ def broker_given(
 def connector_given(
     group: str,
     variant: str,
+    protocol: str,
     config: Mapping[str, Any] | None,
     consumer_id: str,
     host: str | None,
 ) -> Consumer:
     """Return the configuration of a connector; its streams determine the subscription.
 
+    The registry has the layout of the version whose protocol the brokers speak.
+
     Without automatic commits it commits only in `commit_offsets`.
     """
     check_name("group", group)
-    me = consumer_given(group, Subscription(), variant, "0.7", config, consumer_id, host)
+    if protocol not in ("0.7", "0.8"):
+        raise ValueError(f"protocol is {protocol!r}; expected '0.7' or '0.8'")
+    me = consumer_given(group, Subscription(), variant, protocol, config, consumer_id, host)
     return replace(me, settings=consumer_settings(me.variant.release, config))
 
 

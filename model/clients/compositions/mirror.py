@@ -107,6 +107,7 @@ class Mirror:
 
     async def _forward(self, position: FetchPosition, delivery: Delivery) -> None:
         payload = delivery.payload
+        assert payload is not None, "messages of 0.7 have a payload"
         messages: Messages = (payload,) if isinstance(payload, bytes) else payload
         self._in_flight.append(_InFlight(position, delivery, messages, message_count(messages)))
         while not await self._send(ProducerData(delivery.partition.topic, messages)):

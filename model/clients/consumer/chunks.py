@@ -29,16 +29,18 @@ class Delivery(NamedTuple):
     offset: int
     next_offset: int
     """The offset to resume at afterwards."""
-    payload: bytes | tuple[bytes, ...] | Series
+    payload: bytes | tuple[bytes, ...] | Series | None
+    """None in a tombstone of 0.8."""
     begins_entry: bool = True
     """Whether it is the first at its offset: messages compressed together share one."""
+    key: bytes | None = None
 
     @property
     def size(self) -> int:
         """The number of messages."""
         if isinstance(self.payload, Series):
             return self.payload.count
-        return 1 if isinstance(self.payload, bytes) else len(self.payload)
+        return len(self.payload) if isinstance(self.payload, tuple) else 1
 
     @property
     def message_range(self) -> MessageRange | None:
@@ -46,8 +48,8 @@ class Delivery(NamedTuple):
         if isinstance(self.payload, Series):
             piece, end = self.payload, self.payload.first + self.payload.count
             return MessageRange(piece.producer, piece.first, end, self.offset, self.next_offset)
-        first = self.payload if isinstance(self.payload, bytes) else self.payload[0]
-        identity = identity_of(first)
+        first = self.payload[0] if isinstance(self.payload, tuple) else self.payload
+        identity = None if first is None else identity_of(first)
         if identity is None:
             return None
         producer, number = identity

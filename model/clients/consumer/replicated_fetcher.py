@@ -4,12 +4,16 @@ A task for each leader fetches what is committed there, and the leader waits for
 A partition whose leader is not known, or is one no more, has no address; one task asks brokers
 for its leader until one is known, and hands it to the task of that leader.
 
+Simulated brokers that replicate answer in values; those on a network in the protocol of 0.8
+(`watchkeeper.model.clients_08`).
+
 Kafka 0.8.2.2: ConsumerFetcherManager with its leader finder, ConsumerFetcherThread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from watchkeeper.model.actor.effects import Fetch, Partition, sleep
 from watchkeeper.model.actor.rpc import Call, CallError
@@ -40,6 +44,19 @@ WAIT_MS = 100
 """`fetch.wait.max.ms`: how long a leader waits for something new."""
 BEGINNING = 0
 """The offset at which every log begins: nothing is deleted from one."""
+
+
+class Leaders(Protocol):
+    """What a consumer knows of who leads which partition."""
+
+    async def refresh(self, topic: str) -> None:
+        """Ask a broker who leads the partitions of a topic."""
+
+    def address_of(self, partition: Partition) -> str:
+        """Return the address of the leader; empty if none is known."""
+
+    def forget(self, partition: Partition) -> None:
+        """Do not believe any more what was said of a partition."""
 
 
 class LeaderFetcher(BrokerFetcher):
@@ -107,13 +124,13 @@ class LeaderFetcher(BrokerFetcher):
 class ReplicatedFetcher(Fetcher):
     """The partitions that one consumer of 0.8 fetches."""
 
-    broker_fetcher_class = LeaderFetcher
+    broker_fetcher_class: type[BrokerFetcher] = LeaderFetcher
 
     def __init__(
-        self, me: Consumer, listener: FetchListener, queue_for: QueueFor, brokers: Sequence[str]
+        self, me: Consumer, listener: FetchListener, queue_for: QueueFor, leaders: Leaders
     ) -> None:
         super().__init__(me, listener, queue_for, no_leader)
-        self._leaders = LeaderTable(brokers)
+        self._leaders = leaders
         self._is_finding = False
         self._has_failed = False
         """Whether a leader was lost since the last question: brokers may not know yet."""
@@ -166,4 +183,5 @@ class ReplicatedConnector(Connector):
 
     def __init__(self, me: Consumer, listener: FetchListener, brokers: Sequence[str]) -> None:
         super().__init__(me, listener)
-        self.fetcher = ReplicatedFetcher(me, listener, self.queue_for, brokers)
+        leaders = LeaderTable(brokers)
+        self.fetcher = ReplicatedFetcher(me, listener, self.queue_for, leaders)

@@ -208,6 +208,18 @@ def records(data: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> Iterator[
     return Unwrapping(limit_bytes).records(data)
 
 
+def offset_after(data: bytes) -> int | None:
+    """Return the first offset after the whole entries of a set, unchecked; None without one."""
+    begin, after = 0, None
+    while begin + CRC_AT <= len(data):
+        offset, size = OFFSET_AND_SIZE.unpack_from(data, begin)
+        begin += CRC_AT + size
+        if size < SMALLEST_MESSAGE_BYTES or begin > len(data):
+            break
+        after = offset + 1
+    return after
+
+
 def intact_size(data: bytes) -> int:
     """Return the number of bytes from the start that are whole entries with correct CRCs."""
     size_bytes = 0

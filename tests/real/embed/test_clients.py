@@ -472,8 +472,12 @@ def test_the_page(zookeeper: Ensemble, tmp_path: Path) -> None:
     """The programs of the page, beside each other and one after the other."""
     hosts = f"{zookeeper.hosts}/page"
     shown = written(PAGE, tmp_path)
-    assert list(shown) == [f"python send.py {ZOOKEEPER}", f"python receive.py {ZOOKEEPER}"]
-    send, receive = shown
+    assert list(shown) == [
+        f"python send.py {ZOOKEEPER}",
+        f"python receive.py {ZOOKEEPER}",
+        f"python receive_08.py {ZOOKEEPER} clicks",
+    ]
+    send, receive, _ = shown
     clicks = sorted(f"click {number}" for number in range(10))
     with brokers(tmp_path / "logs") as start:
         broker = start(*AT_ONCE, TWO_PARTITIONS, more=("--zookeeper", hosts))

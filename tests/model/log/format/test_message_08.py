@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.log import vectors
 from tests.support.log.vectors import COMPRESSING_08, ENTRIES_08
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.chunks import Delivery
+from watchkeeper.model.clients_08.keyed_chunk import KeyedChunk
 from watchkeeper.model.log.format.codecs import Codec, compress
 from watchkeeper.model.log.format.errors import (
     CorruptCompression,
@@ -27,7 +30,9 @@ from watchkeeper.model.log.format.message_08 import (
     Record,
     assign_offsets,
     encode,
+    entries,
     intact_size,
+    offset_after,
     records,
     wrap,
 )
@@ -218,6 +223,57 @@ def test_a_broker_numbers_messages_one_after_the_other(
     ]
     assert found.next_offset == first + len(sent)
     assert assign_offsets(found.data, first) == found
+
+
+@given(
+    st.lists(st.tuples(st.lists(vectors.keyed, max_size=4), vectors.codecs_08), max_size=4),
+    st.integers(0, 2**40),
+    st.data(),
+)
+def test_the_offset_after_a_set_is_that_after_its_last_whole_entry(
+    sets: list[tuple[list[KeyedMessage], Codec]], first: int, data: st.DataObject
+) -> None:
+    """Also of a set that is cut anywhere, and of one with a damaged message."""
+    whole = assign_offsets(b"".join(wrap(messages, codec) for messages, codec in sets), first)
+    cut = whole.data[: data.draw(st.integers(0, len(whole.data)))]
+    size_bytes = intact_size(cut)
+    last = [entry[2] for entry in entries(cut[:size_bytes])][-1:]
+
+    assert offset_after(cut) == (last[0] + 1 if last else None)
+    if whole.data:
+        assert offset_after(whole.data) == whole.next_offset
+        assert offset_after(whole.data[:-1] + bytes([whole.data[-1] ^ 1])) == whole.next_offset
+
+
+@pytest.mark.parametrize("size", [-1, 0, 13])
+def test_an_entry_of_an_impossible_size_ends_a_set(size: int) -> None:
+    impossible = struct.pack(">qi", 9, size) + bytes(40)
+
+    assert offset_after(impossible) is None
+    assert offset_after(encode([KeyedMessage(None, b"x")], 5) + impossible) == 6
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, *COMPRESSING_08])
+def test_a_fetched_set_is_handed_on_from_the_offset_that_was_requested(codec: Codec) -> None:
+    sent = [KeyedMessage(b"k%d" % number, b"v%d" % number) for number in range(4)]
+    sent.append(KeyedMessage(b"k0", None))
+    chunk = KeyedChunk(Partition("clicks", "0"), wrap(sent, codec, 70), 72)
+
+    found = []
+    while (delivery := chunk.next(10)) is not None:
+        found.append((delivery.offset, delivery.key, delivery.payload, delivery.size))
+
+    assert found == [(72, b"k2", b"v2", 1), (73, b"k3", b"v3", 1), (74, b"k0", None, 1)]
+
+
+def test_a_damaged_message_is_an_error_behind_those_before_it() -> None:
+    data = bytearray(encode([KeyedMessage(None, b"one"), KeyedMessage(None, b"two")], 3))
+    data[-1] ^= 1
+    chunk = KeyedChunk(Partition("clicks", "0"), bytes(data), 3)
+
+    assert chunk.next(1) == Delivery(Partition("clicks", "0"), 3, 4, b"one")
+    with pytest.raises(InvalidMessage, match="offset 4: its CRC is wrong"):
+        chunk.next(1)
 
 
 def test_a_plain_entry_keeps_its_bytes_but_for_the_offset() -> None:
