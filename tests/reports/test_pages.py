@@ -182,7 +182,7 @@ def test_nothing_bars_the_way_into_a_page(run: Path, tab: Tab, width: int, dark:
 
 
 @needs_browser
-def test_axe_finds_what_is_planted(run: Path, tab: Tab) -> None:
+def test_axe_finds_what_is_wrong(run: Path, tab: Tab) -> None:
     """A button without a name, and grey words on white."""
     shown(tab, run / "ownership.html")
     tab.run("document.querySelector('#controls').append(document.createElement('button'))")

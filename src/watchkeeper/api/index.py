@@ -13,11 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from watchkeeper.api import folder
-from watchkeeper.api.page_head import link, say_in_page
 from watchkeeper.api.synopsis import synopsis
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.reports.figure.page import document
+from watchkeeper.reports.figure.page import document, with_run
 from watchkeeper.reports.figure.title import WORLDS
 
 ABOUT: Mapping[str, str] = {
@@ -118,6 +117,35 @@ def _word(verdict: Mapping[str, Any]) -> tuple[str, str]:
     """The word for what came of a run, and its style."""
     word = str(verdict["verdict"])
     return (KNOWN_LIMIT, "limit") if verdict["known_limit"] else (word, word)
+
+
+# --- the first line of each other page ---------------------------------------------------
+
+
+def say_in_page(
+    page: Path, *, word: str, links: Sequence[str], command: str, style: str = ""
+) -> None:
+    """Write the line into a page, in place of an earlier one; `links` are markup."""
+    parts = " · ".join((f'<span class="{style or word}">{word}</span>', *links))
+    markup = f'<p class="run">{parts}<br><code>{escape(command)}</code></p>'
+    folder.write_text(page, with_run(page.read_text(encoding="utf-8"), markup))
+
+
+def link(name: str, text: str) -> str:
+    """Return a link to a file beside the page."""
+    return f'<a href="{quote(name)}">{escape(text)}</a>'
+
+
+def say_in_search(home: Path, about: Mapping[str, str], *, word: str, command: str) -> None:
+    """Say in each page of a search what came of it, and link the other files of its folder."""
+    there = {name: text for name, text in about.items() if (home / name).exists()}
+    for name in there:
+        if name.endswith(".html"):
+            others = [link(other, text) for other, text in there.items() if other != name]
+            say_in_page(home / name, word=word, links=others, command=command)
+
+
+# --- the head ---------------------------------------------------------------------------
 
 
 def _head(verdict: Mapping[str, Any], trace: Trace) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from watchkeeper.api import folder
-from watchkeeper.api.page_head import say_in_search
+from watchkeeper.api.index import say_in_search
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
 from watchkeeper.check.folder import ABOUT, PAGE

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from watchkeeper.api import folder
-from watchkeeper.api.page_head import say_in_search
+from watchkeeper.api.index import say_in_search
 from watchkeeper.check import check
 from watchkeeper.check.battery import Battery, to_json
 from watchkeeper.check.check import Explored
