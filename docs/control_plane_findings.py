@@ -39,7 +39,7 @@ Brokers of 0.8 elect a controller, which elects the leaders of partitions. This 
 every interleaving of the requests of two brokers, and of three, for the nearest violation of
 each property. [The control plane](explanation/the-control-plane.md) tells what the variants do.
 The first part begins with brokers that start, [the second one](#brokers-that-run-already) with
-brokers that run.
+brokers that run. In `documented` the state of a partition is ephemeral.
 
 ## What is searched
 
@@ -112,7 +112,7 @@ def control_plane_findings_page(page: Callable[..., str], table: Table) -> str:
         "A cell has the number of steps of the nearest violation.",
         *_tables(table),
         "## The nearest violations",
-        "Steps that only create the parents of a znode are left out.",
+        f"{running.OF_THE_FIRST} Steps that only create the parents of a znode are left out.",
         *_paths(),
         "## Brokers that run already",
         *running.running_brokers(table),
@@ -140,14 +140,20 @@ def _tables(table: Table) -> Iterator[str]:
 
 def _paths() -> Iterator[str]:
     """Yield the nearest violation of each property, by any single fault."""
+    for name in PROPERTIES:
+        yield from _path(name)
+
+
+def _path(name: str) -> Iterator[str]:
+    """Yield the nearest violation of a property, in the first variant that violates it."""
     for variant in VARIANTS:
-        rows = [row_of(variant, name, 2) for name in FAULTS]
-        for name in PROPERTIES:
-            found = [(row.violations[name], row.faults) for row in rows if name in row.violations]
-            if found:
-                result, faults = min(found, key=lambda pair: steps_of(pair[0]))
-                yield f"**{name}**, `{variant}`, {faults}:"
-                yield "\n".join(["```text", *_steps(result), "```"])
+        rows = [row_of(variant, faults, 2) for faults in FAULTS]
+        found = [(row.violations[name], row.faults) for row in rows if name in row.violations]
+        if found:
+            result, faults = min(found, key=lambda pair: steps_of(pair[0]))
+            yield f"**{name}**, `{variant}`, {faults}:"
+            yield "\n".join(["```text", *_steps(result), "```"])
+            return
 
 
 def _steps(result: ExploreResult) -> Iterator[str]:
