@@ -3,8 +3,8 @@
 
 stage.classList.add("sweep");
 
-const BREACH = "#d8121b";
-const GOOD = "#2b8a66";
+const BREACH = "var(--breach)";
+const GOOD = "var(--good)";
 
 function section(title) {
   const made = make(stage, "section");
@@ -75,7 +75,7 @@ function drawCoverage(parent) {
     const x = left + faults.indexOf(one.fault) * wide;
     const y = top + steps.indexOf(one.step) * high;
     const share = Math.log(1 + one.times) / Math.log(1 + most);
-    const fill = one.times ? "rgba(47,102,179," + (0.15 + 0.85 * share) + ")" : "#f6f6f6";
+    const fill = one.times ? "rgba(47,102,179," + (0.15 + 0.85 * share) + ")" : "var(--raised)";
     const box = draw(svg, "rect", { x: x + 1, y: y + 1, width: wide - 2, height: high - 2, fill });
     describe(box, () => [one.fault + ", " + one.step, one.times ? one.times + " times, in " + counted(one.runs, "run") : "never"]);
     if (one.times) draw(svg, "text", { x: x + wide / 2, y: y + 13, class: "number", style: share > 0.6 ? "fill:#fff" : "" }, String(one.times));
@@ -92,7 +92,7 @@ function drawCurve(parent, curve) {
   make(parent, "p", {}, curve.run + ": " + curve.violates.join(", ") + ". The first events stay as they were; every random choice after them is drawn again.");
   const svg = draw(parent, "svg", { width: left + width + 40, height: top + height + 50 });
   for (const value of [0, 250, 500, 750, 1000]) {
-    draw(svg, "line", { x1: left, x2: left + width, y1: y(value), y2: y(value), stroke: "#eceff2" });
+    draw(svg, "line", { x1: left, x2: left + width, y1: y(value), y2: y(value), stroke: "var(--grid)" });
     draw(svg, "text", { x: left - 6, y: y(value) + 4, class: "soft end" }, String(value));
   }
   const rate = (point) => (1000 * point.fail) / point.of;

@@ -1,4 +1,7 @@
-"""The picture of connections: consumers on the left, brokers on the right, a line for each."""
+"""The picture of connections: consumers on the left, brokers on the right, a line for each.
+
+With more than eight of either it is a matrix.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import networkx
 from watchkeeper.model.properties.verdicts import seconds
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.model.values.frozen import dataclass
+from watchkeeper.reports.connections.matrix import Matrix, draw_matrix
 from watchkeeper.reports.facts.connections import (
     Connections,
     connection_sentences,
@@ -27,6 +31,8 @@ NAME = "connections.png"
 
 MOST = 64
 """How many consumers, and how many brokers, are drawn at most."""
+MOST_LINES = 8
+"""With more consumers or more brokers than this, the picture is a matrix."""
 LEFT, RIGHT = 2.6, WIDTH - 2.6
 MOST_INCHES = 14.0
 FARTHEST, NEAREST = 0.46, 0.22
@@ -55,7 +61,6 @@ def write_connections_png(trace: Trace, folder: Path) -> str:
 def draw(trace: Trace, found: Connections) -> Sheet:
     """Draw the graph, with its numbers above it."""
     left, right, banner = heaviest(found, MOST)
-    graph = graph_of(found, left, right)
     when = (
         "How many partitions each consumer fetches from each broker at the end, "
         f"{seconds(trace.end_us)}."
@@ -63,6 +68,14 @@ def draw(trace: Trace, found: Connections) -> Sheet:
     lines = [
         line for text in (when, *connection_sentences(found), banner) for line in in_lines(text)
     ]
+    colours = palette.consumer_colours(consumers(trace))
+    if max(len(left), len(right)) > MOST_LINES:
+        matrix = Matrix(found, left, right, colours)
+        sheet = Sheet(0.95 + 0.2 * len(lines) + matrix.height)
+        sheet.heading(trace.header, lines)
+        draw_matrix(sheet, 0.75 + 0.2 * len(lines), matrix)
+        return sheet
+    graph = graph_of(found, left, right)
     top = 1.05 + 0.2 * len(lines)
     rows = max(len(left), len(right), 1)
     apart = min(FARTHEST, max(NEAREST, MOST_INCHES / rows))
@@ -74,7 +87,7 @@ def draw(trace: Trace, found: Connections) -> Sheet:
     ):
         sheet.text(x, top - 0.12, text, ha=side, fontsize=LABEL_SIZE, color=palette.SOFT_INK)
     places = placed(left, LEFT, top, rows * apart) | placed(right, RIGHT, top, rows * apart)
-    plan = Plan(graph, places, palette.consumer_colours(consumers(trace)), apart * BOX)
+    plan = Plan(graph, places, colours, apart * BOX)
     _edges(sheet, plan)
     _nodes(sheet, plan, found)
     return sheet

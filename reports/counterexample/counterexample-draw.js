@@ -9,7 +9,7 @@ const APART = 96;
 const CLAIM = 5;
 const TRACK = 11;
 const BETWEEN = data.columns.length > 8 ? 8 : 16;
-const COLOURS = { ok: "#2f66b3", error: "#b35900", fault: "#d8121b", firing: "#70407a", other: "#8c959f", zombie: "#1f2328", cycle: "#9a6700" };
+const COLOURS = { ok: "var(--ok)", error: "var(--error)", fault: "var(--breach)", firing: "var(--watch)", other: "var(--gap)", zombie: "var(--ink)", cycle: "var(--warn)" };
 
 const steps = data.steps;
 const snapshots = [data.first, ...steps.map((step) => step.snapshots)];
@@ -69,7 +69,7 @@ function drawNames(parent) {
     const name = node < 0 ? "ZooKeeper" : nameOf(node);
     const text = draw(group, "text", { x, y: HEAD - 16, "text-anchor": "middle", class: "title" }, short(name, 15));
     if (name.length > 15) describe(text, () => [name]);
-    draw(group, "rect", { x: x - 34, y: HEAD - 8, width: 68, height: 5, fill: node < 0 ? "#57606a" : colourOf(node) });
+    draw(group, "rect", { x: x - 34, y: HEAD - 8, width: 68, height: 5, fill: node < 0 ? "var(--strong)" : colourOf(node) });
   }
 }
 
@@ -80,7 +80,7 @@ function short(text, most) {
 // --- claims and fetches ----------------------------------------------------------------------
 
 function drawColumns(svg) {
-  data.columns.forEach((_, column) => draw(svg, "line", { x1: columnAt[column] + 2, x2: columnAt[column] + 2, y1: 0, y2: height, stroke: "#eceff2", "stroke-width": 2 }));
+  data.columns.forEach((_, column) => draw(svg, "line", { x1: columnAt[column] + 2, x2: columnAt[column] + 2, y1: 0, y2: height, stroke: "var(--grid)", "stroke-width": 2 }));
   for (const [column, node, begins, ends] of data.claimed) {
     const bar = draw(svg, "rect", { x: columnAt[column], y: yOf(begins), width: CLAIM - 1, height: yOf(ends) - yOf(begins), fill: colourOf(node) });
     describe(bar, () => [data.columns[column][1], nameOf(node) + " claims it " + during(begins, ends)]);
@@ -104,7 +104,7 @@ function drawFetched(svg, column, node, begins, ends, session, track) {
 // --- lanes -----------------------------------------------------------------------------------
 
 function lookOf([phase, session], colour) {
-  if (phase !== "running") return { stroke: "#d0d7de", "stroke-width": 1, "stroke-dasharray": "1 5" };
+  if (phase !== "running") return { stroke: "var(--faint)", "stroke-width": 1, "stroke-dasharray": "1 5" };
   if (session === "alive") return { stroke: colour, "stroke-width": 2.5 };
   if (session.startsWith("alive")) return { stroke: colour, "stroke-width": 2.5, "stroke-dasharray": "4 4" };
   if (session.startsWith("dead,")) return { stroke: COLOURS.zombie, "stroke-width": 4 };
@@ -112,7 +112,7 @@ function lookOf([phase, session], colour) {
 }
 
 function drawLanes(svg) {
-  draw(svg, "line", { x1: zooKeeper, x2: zooKeeper, y1: 0, y2: yOf(null), stroke: "#57606a", "stroke-width": 4 });
+  draw(svg, "line", { x1: zooKeeper, x2: zooKeeper, y1: 0, y2: yOf(null), stroke: "var(--strong)", "stroke-width": 4 });
   for (const node of data.lanes) {
     const x = laneAt.get(node);
     let begins = 0;
@@ -163,12 +163,12 @@ function partWay(from, to, share) {
 function drawStep(svg, step, does, x, y, at) {
   const red = COLOURS.fault;
   if (does === "reply") return drawRequest(svg, x, y, step.failed ? COLOURS.error : COLOURS.ok);
-  if (does === "notification" || does === "empty poll") return draw(svg, "circle", { cx: x, cy: y, r: 4, fill: "#fff", stroke: COLOURS.firing, "stroke-width": 2 });
+  if (does === "notification" || does === "empty poll") return draw(svg, "circle", { cx: x, cy: y, r: 4, fill: "var(--paper)", stroke: COLOURS.firing, "stroke-width": 2 });
   if (does === "lost request" || does === "delayed request") {
     const end = partWay(x, zooKeeper, 0.7);
     arrow(svg, x, y - 6, end, y, red, "4 3");
     if (does === "lost request") return cross(svg, end, y, red);
-    return draw(svg, "circle", { cx: end, cy: y, r: 4, fill: "#fff", stroke: red, "stroke-width": 2 });
+    return draw(svg, "circle", { cx: end, cy: y, r: 4, fill: "var(--paper)", stroke: red, "stroke-width": 2 });
   }
   if (does === "lost reply") {
     arrow(svg, x, y - 7, zooKeeper, y - 1, red);
@@ -178,10 +178,10 @@ function drawStep(svg, step, does, x, y, at) {
   if (does === "late request") return drawLate(svg, step, x, y, at);
   if (["session expired", "old session expired", "close session"].includes(does)) {
     draw(svg, "path", { d: `M${x},${y} L${zooKeeper},${y}`, stroke: step.fault ? red : COLOURS.other, "stroke-width": 1.5, "stroke-dasharray": "2 3" });
-    draw(svg, "rect", { x: zooKeeper - 6, y: y - 6, width: 12, height: 12, rx: 2, fill: "#fff", stroke: step.fault ? red : "#57606a", "stroke-width": 2 });
+    draw(svg, "rect", { x: zooKeeper - 6, y: y - 6, width: 12, height: 12, rx: 2, fill: "var(--paper)", stroke: step.fault ? red : "var(--strong)", "stroke-width": 2 });
   }
   if (does === "crash") return cross(svg, x, y, red, 7);
-  return draw(svg, "circle", { cx: x, cy: y, r: step.fault ? 6 : 4, fill: step.fault ? red : "#fff", stroke: step.fault ? red : "#57606a", "stroke-width": 2 });
+  return draw(svg, "circle", { cx: x, cy: y, r: step.fault ? 6 : 4, fill: step.fault ? red : "var(--paper)", stroke: step.fault ? red : "var(--strong)", "stroke-width": 2 });
 }
 
 // A delayed request is executed: a line from the place where its connection broke.
@@ -234,11 +234,11 @@ function drawNotification(svg, node, what, begins, ends, outcome, at) {
   const colour = outcome === "lost" ? COLOURS.fault : COLOURS.firing;
   const d = `M${zooKeeper},${sent} L${beside},${turn} L${beside},${received - 6}`;
   const group = draw(svg, "g");
-  draw(group, "path", { d, stroke: "#fff", "stroke-opacity": 0, "stroke-width": 8, fill: "none" });
+  draw(group, "path", { d, stroke: "var(--paper)", "stroke-opacity": 0, "stroke-width": 8, fill: "none" });
   draw(group, "path", { d, stroke: colour, "stroke-width": 1.6, "stroke-dasharray": "2 3", fill: "none" });
   if (outcome === "received") arrow(group, beside, received - 6, x + side * 2, received, colour);
   else if (outcome === "lost") cross(group, beside, received - 3, colour);
-  else draw(group, "circle", { cx: beside, cy: received - 3, r: 3.5, fill: "#fff", stroke: colour, "stroke-width": 1.8 });
+  else draw(group, "circle", { cx: beside, cy: received - 3, r: 3.5, fill: "var(--paper)", stroke: colour, "stroke-width": 1.8 });
   const sentAt = begins < 1 ? "sent before the first step" : "sent in step " + begins;
   const end = { received: "received in step " + ends, lost: "lost in step " + ends }[outcome] || "still on its way at the end";
   describe(group, () => [what, "to " + nameOf(node), sentAt + ", " + end]);

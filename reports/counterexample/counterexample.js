@@ -207,7 +207,7 @@ body.style.minWidth = width + 320 + "px";
 body.addEventListener("click", (event) => {
   if (!event.target.closest("a")) choose(Math.ceil((event.clientY - body.getBoundingClientRect().top) / ROW));
 });
-const state = make(stage, "aside", { class: "state", "aria-live": "polite" });
+const state = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
 const controls = document.getElementById("controls");
 const moves = make(controls, "span", { class: "set" });

@@ -208,7 +208,7 @@ function drawAll() {
 stage.classList.add("explorer");
 const wayPane = make(stage, "section", { id: "way", "aria-label": "the way so far" });
 const choicePane = make(stage, "section", { "aria-label": "steps that may come next" });
-const statePane = make(stage, "section", { class: "state", "aria-label": "the state" });
+const statePane = make(stage, "section", { class: "state", tabindex: 0, "aria-label": "the state" });
 
 const controls = document.getElementById("controls");
 const undo = button(controls, "Undo", () => go(way.slice(0, -1)), "the key u");

@@ -5,11 +5,12 @@ Nothing is left out silently: a caller that draws less gets a sentence to put ab
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from watchkeeper.model.properties.verdicts import counted, seconds
+from watchkeeper.model.properties.verdicts import counted, duration
 from watchkeeper.reports.facts.names import listed
 
 T = TypeVar("T")
@@ -40,15 +41,35 @@ def choose_rows(weights: Sequence[Weight], *, most_rows: int, most_marks: int) -
     return sorted(kept)
 
 
-def first_items(
-    items: Sequence[T], most: int, *, noun: Callable[[T], str], at_us: Callable[[T], int]
+def nearest_items(
+    items: Sequence[T],
+    most: int,
+    *,
+    moments_us: Sequence[int],
+    noun: Callable[[T], str],
+    at_us: Callable[[T], int],
 ) -> tuple[Sequence[T], str]:
-    """The first items in order of time, and the sentence on the others."""
+    """The items nearest to some moments, in their order, and the sentence on the others.
+
+    Moments come in ascending order; without any, the begin of the run is the only one.
+    """
     if len(items) <= most:
         return items, ""
-    missing = Counter(noun(item) for item in items[most:])
+    moments = moments_us or (0,)
+    away = [_away(at_us(item), moments) for item in items]
+    by_distance = sorted(range(len(items)), key=lambda at: away[at])
+    kept, left_out = by_distance[:most], by_distance[most:]
+    missing = Counter(noun(items[at]) for at in left_out)
     sorts = [f"{sort} {number:,}" for sort, number in sorted(missing.items())]
-    return items[:most], (
-        f"{most:,} of {counted(len(items), 'item')} are drawn: those that begin before "
-        f"{seconds(at_us(items[most]))}. Not drawn, from then on: {listed(sorts)}."
+    nearest = duration(max((away[at] for at in kept), default=0))
+    what = "a violation or an entry of the timeline" if moments_us else "the begin"
+    return [items[at] for at in sorted(kept)], (
+        f"{most:,} of {counted(len(items), 'item')} are drawn: those within {nearest} of {what}. "
+        f"Not drawn, farther away: {listed(sorts)}."
     )
+
+
+def _away(at_us: int, moments_us: Sequence[int]) -> int:
+    """Return how far a moment is from the nearest one of some."""
+    following = bisect_left(moments_us, at_us)
+    return min(abs(at_us - near) for near in moments_us[max(following - 1, 0) : following + 1])

@@ -38,8 +38,15 @@ function counted(number, noun) {
   return number.toLocaleString("en") + " " + noun + (number === 1 ? "" : "s");
 }
 
+// Whether a key belongs to a field and is not a command to the page.
+function isTyping(event) {
+  return ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
+}
+
+// A button is called by its text; one whose text is a sign is called by its title.
 function button(parent, text, does, title = "") {
-  const made = make(parent, "button", { type: "button", title }, text);
+  const named = title && !/[a-z]/i.test(text) ? { title, "aria-label": title } : { title };
+  const made = make(parent, "button", { type: "button", ...named }, text);
   made.addEventListener("click", does);
   return made;
 }

@@ -37,12 +37,12 @@ BODY = """\
 <header>
 {run}<h1>{name} <small>{subtitle}</small></h1>
 {lines}
-<nav id="controls"></nav>
+<nav id="controls" aria-label="controls"></nav>
 <div id="legend"></div>
 </header>
 <noscript><p class="banner">This page is drawn by a script, which does not run.</p></noscript>
 <main id="stage"></main>
-<div id="tip" hidden></div>
+<div id="tip" role="tooltip" hidden></div>
 <svg id="patterns" width="0" height="0" aria-hidden="true"></svg>
 <script type="application/json" id="data">{data}</script>
 <script>

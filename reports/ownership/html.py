@@ -20,6 +20,7 @@ NAME = "ownership.html"
 MOST_ROWS = 2_000
 MOST_MARKS = 60_000
 MOST_STRIPS = 200
+SCRIPTS = tuple(f"ownership/ownership{part}.js" for part in ("-draw", "", "-find", "-play"))
 
 
 def write_ownership_html(trace: Trace, folder: Path) -> str:
@@ -33,9 +34,7 @@ def write_ownership_html(trace: Trace, folder: Path) -> str:
         "ownership",
         lines=[shown.summary],
         banner=shown.banner,
-        scripts=tuple(
-            f"ownership/{name}.js" for name in ("ownership-draw", "ownership", "ownership-play")
-        ),
+        scripts=SCRIPTS,
         data=board_data(shown),
     )
     return write(folder / NAME, content)

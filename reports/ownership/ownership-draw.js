@@ -1,6 +1,9 @@
 // The picture of the page of ownership: rows, breaches, gaps, strips and the timeline.
 
-const LEFT = 170;
+const WIDE_LEFT = 170;
+const NARROW_LEFT = 96;
+const NARROW = 600;
+let LEFT = WIDE_LEFT;
 const RIGHT = 24;
 const ROW = data.rows.length > 80 ? 17 : 23;
 const TITLE = 28;
@@ -15,6 +18,7 @@ const SHORTEST_VIEW = 20;
 const view = { from: 0, to: Math.max(data.end, 1) };
 let width = 0;
 let marked = null;
+const wanted = { text: "", onlyMarked: false };
 
 function x(us) {
   return LEFT + ((us - view.from) / (view.to - view.from)) * (width - LEFT - RIGHT);
@@ -33,20 +37,29 @@ function member(number) {
 
 function pattern(id, size, path, colour, paper) {
   const made = draw(patterns, "pattern", { id, width: size, height: size, patternUnits: "userSpaceOnUse" });
-  if (paper) draw(made, "rect", { width: size, height: size, fill: "#fff" });
+  if (paper) draw(made, "rect", { width: size, height: size, fill: "var(--paper)" });
   draw(made, "path", { d: path, stroke: colour, "stroke-width": 1, fill: "none" });
 }
 
-pattern("gap", 6, "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2", "#8c959f", true);
-pattern("zombie", 6, "M0,0 l6,6 M0,6 l6,-6", "#d8121b", true);
-pattern("stripes", 5, "M1,0 v5 M2,0 v5 M3,0 v5", "#fff", false);
+pattern("gap", 6, "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2", "var(--gap)", true);
+pattern("zombie", 6, "M0,0 l6,6 M0,6 l6,-6", "var(--breach)", true);
+pattern("stripes", 5, "M1,0 v5 M2,0 v5 M3,0 v5", "var(--paper)", false);
 
 // --- the lines of the two panes ------------------------------------------------------------
+
+// Whether a row is searched for: by its place, or by a member that fetched it.
+function isWanted(row) {
+  if (wanted.onlyMarked && !row.breaches.length) return false;
+  if (!wanted.text) return true;
+  const names = row.fetched.map((span) => member(span[4]));
+  return [row.place.join("/"), ...names].some((name) => name.toLowerCase().includes(wanted.text));
+}
 
 function partitionLines() {
   const lines = [];
   let before = "";
   data.rows.forEach((row, at) => {
+    if (!isWanted(row)) return;
     const title = row.place[1] ? row.place[0] + " · " + row.place[1] : row.place[0];
     if (title !== before) lines.push({ title, height: TITLE });
     before = title;
@@ -95,9 +108,17 @@ function place(row) {
 }
 
 function linked(mark, span) {
-  mark.addEventListener("click", () => {
-    if (!dragged) location.href = "spacetime.html#seq=" + span[2];
+  mark.addEventListener("click", (event) => {
+    if (!dragged) location.href = "spacetime.html#" + placeOfClick(span, inStage(event));
   });
+}
+
+// A click on a wide mark means its moment, and one on a narrow mark the event that it begins with.
+const WIDE_ENOUGH = 12;
+
+function placeOfClick(span, at) {
+  const isWide = x(span[1]) - x(span[0]) > WIDE_ENOUGH && at - x(span[0]) > WIDE_ENOUGH / 3;
+  return isWide ? "us=" + Math.round(time(at)) : "seq=" + span[2];
 }
 
 function mark(made, span, lines) {
@@ -169,7 +190,7 @@ function free(left, right, wide, intervals) {
 function drawBreach(parent, line, span) {
   const members = span[4];
   const zombies = span[5];
-  const look = isSplit(span) ? { fill: "#d8121b" } : { fill: "url(#zombie)", stroke: "#d8121b", "stroke-width": 0.7 };
+  const look = isSplit(span) ? { fill: "var(--breach)" } : { fill: "url(#zombie)", stroke: "var(--breach)", "stroke-width": 0.7 };
   mark(box(parent, line, span[0], span[1], look, THINNEST_BREACH), span, () => [
     place(line.row),
     isSplit(span) ? data.words.split_name + ": " + members.map(member).join(" and ") + " " + data.words.together : data.words.zombie_name,
@@ -198,18 +219,18 @@ const STATES = {
   "suspended": { share: 0.6, look: (colour) => ({ fill: colour, stroke: colour }), over: "url(#stripes)" },
   "paused": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": PALE }) },
   "paused, session dead": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": PALE }), line: 0.1 },
-  "session dead, process runs": { share: 0.6, look: () => ({ fill: "#1f2328" }), thinnest: THINNEST_BREACH },
-  "no session": { share: 0.6, look: (colour) => ({ fill: "#fff", stroke: colour }) },
+  "session dead, process runs": { share: 0.6, look: () => ({ fill: "var(--ink)" }), thinnest: THINNEST_BREACH },
+  "no session": { share: 0.6, look: (colour) => ({ fill: "var(--paper)", stroke: colour }) },
   "program over, session lives on": { share: 0.3, look: (colour) => ({ fill: colour }) },
   "process gone, session lives on": { share: 0.14, look: (colour) => ({ fill: colour }) },
-  "not running": { share: 0.07, look: () => ({ fill: "#d0d7de" }) },
+  "not running": { share: 0.07, look: () => ({ fill: "var(--faint)" }) },
 };
 
 function drawState(parent, line, span, colour) {
   const { share, look, over, thinnest, line: middle } = STATES[span[4]];
   const made = box(parent, line, span[0], span[1], look(colour), thinnest || 0, share);
   if (made && over) box(parent, line, span[0], span[1], { fill: over, class: "clear" }, 0, share);
-  if (made && middle) box(parent, line, span[0], span[1], { fill: "#1f2328", class: "clear" }, 0, middle);
+  if (made && middle) box(parent, line, span[0], span[1], { fill: "var(--ink)", class: "clear" }, 0, middle);
   return made;
 }
 
@@ -222,7 +243,7 @@ function drawEntries(parent, height) {
     const left = Math.max(x(from), LEFT);
     if (lasts) {
       const wide = Math.max(Math.min(x(to), width - RIGHT) - left, 0);
-      draw(parent, "rect", { x: left, y: 0, width: wide, height, fill: "#33393f", "fill-opacity": 0.12, class: "clear" });
+      draw(parent, "rect", { x: left, y: 0, width: wide, height, fill: "var(--fault)", "fill-opacity": 0.12, class: "clear" });
     }
     for (const at of lasts ? [from, to] : [from]) drawMoment(parent, at, 0, height, kind);
   }
@@ -231,10 +252,10 @@ function drawEntries(parent, height) {
 function drawMoment(parent, at, top, bottom, kind) {
   if (at < view.from || at > view.to) return;
   const line = { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "clear" };
-  draw(parent, "line", { ...line, stroke: "#fff", "stroke-width": 2.5, "stroke-opacity": 0.6 });
+  draw(parent, "line", { ...line, stroke: "var(--paper)", "stroke-width": 2.5, "stroke-opacity": 0.6 });
   const isFault = kind === "fault";
   const dashes = isFault ? "5 3" : "1.5 3";
-  draw(parent, "line", { ...line, stroke: isFault ? "#33393f" : "#8c959f", "stroke-dasharray": dashes });
+  draw(parent, "line", { ...line, stroke: isFault ? "var(--fault)" : "var(--gap)", "stroke-dasharray": dashes });
 }
 
 // The labels of the timeline: each is put above those that begin within its width.
@@ -273,8 +294,9 @@ function drawAxis() {
     mark(text, flag.entry, () => [label]);
   }
   draw(svg, "text", { x: LEFT - 10, y: high - 7, "text-anchor": "end", class: "soft" }, "seconds");
-  for (const us of ticks(view.from, view.to, 14)) {
-    draw(svg, "text", { x: x(us), y: high - 7, "text-anchor": "middle", class: "soft halo" }, tickText(us));
+  const shownAt = numbers();
+  for (const us of shownAt) {
+    draw(svg, "text", { x: x(us), y: high - 7, "text-anchor": "middle", class: "soft halo" }, tickText(us, shownAt));
   }
   const hidden = shown.length - flying.length;
   remarks.textContent = [
@@ -284,8 +306,16 @@ function drawAxis() {
   ].join(" ");
 }
 
-function tickText(us) {
-  return String(Math.round(us) / 1e6);
+// All numbers of an axis have as many decimals as its step needs.
+function tickText(us, [one, other]) {
+  const step = other === undefined ? 1e6 : other - one;
+  const decimals = [0, 1, 2, 3, 4, 5].find((some) => Number.isInteger((step / 1e6) * 10 ** some));
+  return (us / 1e6).toFixed(decimals === undefined ? 6 : decimals);
+}
+
+// As many numbers as there is room for.
+function numbers() {
+  return ticks(view.from, view.to, Math.min(Math.max(Math.floor((width - LEFT - RIGHT) / 52), 2), 14));
 }
 
 function inView([from, to]) {

@@ -57,7 +57,7 @@ speed.addEventListener("change", () => { film.speed = Number(speed.value); });
 button(films, "■", stop, "end the film: show all of the run; the key Escape");
 
 addEventListener("keydown", (event) => {
-  if (event.target === speed || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.target === speed || isTyping(event) || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === " " && event.target.tagName !== "BUTTON") play(!film.isPlaying);
   else if (event.key === "Escape") stop();
   else return;

@@ -3,8 +3,8 @@
 // --- panes -------------------------------------------------------------------------------------
 
 const axis = make(stage, "div", { class: "pane fixed" });
-const partitions = make(stage, "div", { class: "pane" });
-const strips = make(stage, "div", { class: "pane small" });
+const partitions = make(stage, "div", { class: "pane", tabindex: 0, role: "region", "aria-label": data.words.place + "s over time" });
+const strips = make(stage, "div", { class: "pane small", tabindex: 0, role: "region", "aria-label": "sessions over time" });
 const hair = make(stage, "div", { class: "hair", hidden: "" });
 const hairTime = make(hair, "span");
 const chosen = make(stage, "div", { class: "chosen", hidden: "" });
@@ -24,8 +24,8 @@ function drawPane(pane) {
   const below = element.scrollTop + element.clientHeight + 200;
   const scroll = element.scrollTop;
   const svg = fresh(element, height);
-  for (const us of ticks(view.from, view.to, 14)) {
-    draw(svg, "line", { x1: x(us), x2: x(us), y1: 0, y2: height, stroke: "#eceff2" });
+  for (const us of numbers()) {
+    draw(svg, "line", { x1: x(us), x2: x(us), y1: 0, y2: height, stroke: "var(--grid)" });
   }
   for (const line of lines) {
     if (line.top + line.height < above || line.top > below) continue;
@@ -40,10 +40,11 @@ function drawPane(pane) {
 function drawMarked(svg, line) {
   const left = x(marked.span[0]) - 4;
   const wide = Math.max(x(marked.span[1]) - left + 4, 8);
-  draw(svg, "rect", { x: left, y: line.top, width: wide, height: line.height, rx: 3, fill: "none", stroke: "#1f2328", "stroke-width": 2, class: "clear" });
+  draw(svg, "rect", { x: left, y: line.top, width: wide, height: line.height, rx: 3, fill: "none", stroke: "var(--ink)", "stroke-width": 2, class: "clear" });
 }
 
 function drawAll() {
+  LEFT = stage.clientWidth < NARROW ? NARROW_LEFT : WIDE_LEFT;
   width = partitions.clientWidth || stage.clientWidth;
   drawAxis();
   for (const pane of panes) {
@@ -139,6 +140,7 @@ function jump(target) {
   marked = target;
   const length = to - from;
   if (x(to) - x(from) < 12 || from < view.from || to > view.to) look(from - Math.max(length * 4, 500), to + Math.max(length * 4, 500));
+  if (!isWanted(data.rows[target.at])) showAllRows();
   const line = panes[0].lines.find((one) => one.at === target.at);
   partitions.scrollTop = line.top - partitions.clientHeight / 2;
   drawAll();
@@ -160,8 +162,8 @@ function jumps(name, id, noun, mark) {
   };
   count.textContent = counted(all.length, mark);
   button(set, "first " + noun, () => go(0)).id = "first-" + id;
-  button(set, "‹", () => go(now < 0 ? all.length - 1 : now - 1), "the " + noun + " before");
-  button(set, "›", () => go(now + 1), "the next " + noun);
+  button(set, "‹", () => go(now < 0 ? all.length - 1 : now - 1), "the " + noun + " before").id = "previous-" + id;
+  button(set, "›", () => go(now + 1), "the next " + noun).id = "next-" + id;
   button(set, "longest", () => {
     const lengths = all.map(({ span }) => span[1] - span[0]);
     go(lengths.indexOf(Math.max(...lengths)));
@@ -190,9 +192,9 @@ function sample(word, paint) {
 const legend = document.getElementById("legend");
 const everyBreach = data.rows.flatMap((row) => row.breaches);
 const whole = { width: 26, height: 13 };
-if (everyBreach.some(isSplit)) sample(data.words.split, (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
-if (!everyBreach.every(isSplit)) sample(data.words.zombie, (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
-if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by no member", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "#8c959f" }));
+if (everyBreach.some(isSplit)) sample(data.words.split, (svg) => draw(svg, "rect", { ...whole, fill: "var(--breach)" }));
+if (!everyBreach.every(isSplit)) sample(data.words.zombie, (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "var(--breach)" }));
+if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by no member", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "var(--gap)" }));
 // A state that never lasts longer than this cannot be seen and needs no explanation.
 const isSeen = ([from, to, , , state]) => to - from >= data.end * 0.002 || STATES[state].thinnest;
 const seen = new Set(data.strips.flatMap(([, states]) => states.filter(isSeen).map((span) => span[4])));
@@ -213,7 +215,7 @@ function paintState(svg, { share, look: looks, over, line }) {
     const area = { x: 0.5 + at * wide, y: (13 - high) / 2, width: wide, height: high };
     draw(svg, "rect", { ...area, ...looks(colour) });
     if (over) draw(svg, "rect", { ...area, fill: over });
-    if (line) draw(svg, "rect", { ...area, y: 6, height: 1.6, fill: "#1f2328" });
+    if (line) draw(svg, "rect", { ...area, y: 6, height: 1.6, fill: "var(--ink)" });
   });
 }
 
@@ -221,6 +223,6 @@ const remarks = make(legend, "span", { id: "remarks" });
 
 drawAll();
 if (location.hash === "#first-breach" || location.hash === "#first-gap" || location.hash === "#longest-gap") {
-  const wanted = document.getElementById(location.hash.slice(1));
-  if (wanted) wanted.click();
+  const target = document.getElementById(location.hash.slice(1));
+  if (target) target.click();
 }

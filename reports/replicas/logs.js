@@ -8,7 +8,7 @@ const HIGH = 20;
 const LOG_WIDTH = Math.max(1, data.longest) * BOX + 16;
 
 function colourOf(epoch) {
-  return epoch === null || epoch < 0 ? "#d0d7de" : data.colours[epoch % data.colours.length];
+  return epoch === null || epoch < 0 ? "var(--faint)" : data.colours[epoch % data.colours.length];
 }
 
 // The offsets of a replica that break the property after a step: those that it lacks, or that the
@@ -28,14 +28,14 @@ function drawLog(parent, replica, broken) {
   for (let offset = 0; offset < data.longest; offset++) {
     const record = replica.log[offset];
     const box = { x: 4 + offset * BOX, y: 4, width: BOX - 3, height: HIGH, rx: 2 };
-    const look = record ? { fill: colourOf(record[1]) } : { fill: "none", stroke: "#d0d7de", "stroke-dasharray": "2 2" };
+    const look = record ? { fill: colourOf(record[1]) } : { fill: "none", stroke: "var(--faint)", "stroke-dasharray": "2 2" };
     const mark = draw(svg, "rect", { ...box, ...look });
     if (record) draw(svg, "text", { x: box.x + (BOX - 3) / 2, y: 18, "text-anchor": "middle", class: "clear" }, String(record[0]));
-    if (broken.includes(offset)) draw(svg, "rect", { ...box, fill: "none", stroke: "#d8121b", "stroke-width": 2.5, class: "clear" });
+    if (broken.includes(offset)) draw(svg, "rect", { ...box, fill: "none", stroke: "var(--breach)", "stroke-width": 2.5, class: "clear" });
     describe(mark, () => ["offset " + offset, record ? `record ${record[0]}, appended in epoch ${record[1]}` : "no record", offset < replica.high_watermark ? "below the high watermark" : "at or above the high watermark"]);
   }
   const at = 2.5 + replica.high_watermark * BOX;
-  draw(svg, "line", { x1: at, x2: at, y1: 0, y2: HIGH + 8, stroke: "#1f2328", "stroke-width": 3 });
+  draw(svg, "line", { x1: at, x2: at, y1: 0, y2: HIGH + 8, stroke: "var(--ink)", "stroke-width": 3 });
 }
 
 function named(numbers) {

@@ -126,7 +126,7 @@ const path = make(stage, "div", { class: "path", tabindex: "0" });
 drawNames(make(path, "div", { class: "names" }));
 const body = make(path, "div", { class: "rows" });
 states.forEach((_, number) => drawRow(body, number));
-const state = make(stage, "aside", { class: "state", "aria-live": "polite" });
+const state = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
 const controls = document.getElementById("controls");
 const moves = make(controls, "span", { class: "set" });
@@ -147,8 +147,8 @@ function sample(text, paint) {
 
 const epochs = [...new Set(states.flatMap((one) => one.replicas.flatMap((replica) => replica.log.map(([, epoch]) => epoch))))].sort();
 for (const epoch of epochs) sample("record of epoch " + epoch, (svg) => draw(svg, "rect", { x: 2, y: 1, width: 20, height: 14, rx: 2, fill: colourOf(epoch) }));
-sample("high watermark", (svg) => draw(svg, "line", { x1: 12, x2: 12, y1: 0, y2: 16, stroke: "#1f2328", "stroke-width": 3 }));
-sample("committed, and missing in the ISR", (svg) => draw(svg, "rect", { x: 3, y: 2, width: 18, height: 12, rx: 2, fill: "none", stroke: "#d8121b", "stroke-width": 2.5 }));
+sample("high watermark", (svg) => draw(svg, "line", { x1: 12, x2: 12, y1: 0, y2: 16, stroke: "var(--ink)", "stroke-width": 3 }));
+sample("committed, and missing in the ISR", (svg) => draw(svg, "rect", { x: 3, y: 2, width: 18, height: 12, rx: 2, fill: "none", stroke: "var(--breach)", "stroke-width": 2.5 }));
 const marked = make(legend, "span", {}, "changed by the step");
 marked.className = "changed";
 

@@ -7,29 +7,32 @@ stretched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from watchkeeper.model.properties.verdicts import counted, seconds
-from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.model.trace.trace import Trace
 from watchkeeper.reports.facts.operations import TOGETHER_US
-from watchkeeper.reports.facts.selection import first_items
+from watchkeeper.reports.facts.selection import nearest_items
 from watchkeeper.reports.facts.sessions import shared_processes, with_process
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.facts.timeline import BEGINNINGS, ENDS
 from watchkeeper.reports.figure import title
 from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
 from watchkeeper.reports.figure.palette import consumer_colours
-from watchkeeper.reports.ownership.ownership import consumers
+from watchkeeper.reports.ownership.ownership import board, consumers
+from watchkeeper.reports.spacetime.encoding import encoded
 from watchkeeper.reports.spacetime.items import Item, items
 from watchkeeper.reports.spacetime.swimlanes import Lane, lanes
 
 NAME = "spacetime.html"
-MOST_ITEMS = 10_000
-
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+MOST_ITEMS = 30_000
+"""With the events that they are made of, about 8 MB."""
+SCRIPTS = tuple(
+    f"spacetime/spacetime{part}.js" for part in ("-data", "-layout", "-draw", "-time", "")
+)
 
 
 def write_spacetime_html(
@@ -37,13 +40,18 @@ def write_spacetime_html(
 ) -> str:
     """Write the page; return the name of the file.
 
-    A long run has more than a page can hold: the page then shows the first `most` items from
-    `from_us` on, and a sentence on the rest.
+    A page holds `most` items. Of a longer run it has those nearest to a violation or an entry of
+    the timeline, and a sentence on the rest; none begins before `from_us`.
     """
     everything = items(trace)
     later = [item for item in everything if item.start_us >= from_us]
-    shown, cut = first_items(
-        later, most, noun=lambda item: item.noun, at_us=lambda item: item.start_us
+    breaches = breach_spans(trace)
+    shown, cut = nearest_items(
+        later,
+        most,
+        moments_us=sorted({*(span.start_us for span in breaches), *_entries_us(trace)}),
+        noun=lambda item: item.noun,
+        at_us=lambda item: item.start_us,
     )
     notes = [cut]
     if len(later) < len(everything):
@@ -55,48 +63,36 @@ def write_spacetime_html(
         "space and time",
         lines=[f"{counted(len(everything), 'item')} of {counted(len(trace), 'event')}."],
         banner=" ".join(filter(None, notes)),
-        scripts=(
-            "spacetime/spacetime-layout.js",
-            "spacetime/spacetime-draw.js",
-            "spacetime/spacetime.js",
-        ),
-        data=diagram_data(trace, shown),
+        scripts=SCRIPTS,
+        data=diagram_data(trace, shown) | {"breaches": [span.first_seq for span in breaches]},
     )
     return write(folder / NAME, content)
 
 
+def _entries_us(trace: Trace) -> Iterator[int]:
+    """Yield when each entry of the timeline begins and ends."""
+    for event in trace.of_kind(*BEGINNINGS, *ENDS):
+        yield event.t_us
+
+
+def breach_spans(trace: Trace) -> list[Span]:
+    """Return the breaches of ownership, the first one first."""
+    found = [breach.span for row in board(trace).rows for breach in row.breaches]
+    return sorted(found, key=lambda span: span.first_seq)
+
+
 def diagram_data(trace: Trace, shown: Sequence[Item]) -> dict[str, Any]:
-    """A diagram as the page's script reads it; lanes, events and details by their numbers."""
+    """A diagram as the page's script reads it; lanes, words and details by their numbers."""
     colours = consumer_colours(consumers(trace))
     drawn = lanes(trace)
     processes = shared_processes(trace)
     number = {lane.name: at for at, lane in enumerate(drawn)}
-    table = Table()
     return {
         "end": trace.end_us,
         "together": TOGETHER_US,
         "lanes": [_lane(lane, colours.get(lane.name, ""), processes) for lane in drawn],
-        "items": [_item(item, number, table) for item in shown],
-        "events": table.events,
-        "details": list(table.details),
+        **encoded(shown, number),
     }
-
-
-class Table:
-    """The events of all items, each once, and their details, equal ones once."""
-
-    def __init__(self) -> None:
-        self.events: dict[str, list[Any]] = {}
-        self.details: dict[str, int] = {}
-
-    def add(self, event: Event) -> int:
-        """Take an event into the table; its number in the trace."""
-        detail = _ENCODER.encode(event.detail).decode()
-        at = self.details.setdefault(detail, len(self.details))
-        place = "/".join(filter(None, (event.topic, event.partition)))
-        row = [event.t_us, event.node, event.kind, event.session, event.zxid, place, at]
-        self.events[str(event.seq)] = row
-        return event.seq
 
 
 def _lane(lane: Lane, colour: str, processes: Mapping[str, str]) -> dict[str, Any]:
@@ -107,19 +103,4 @@ def _lane(lane: Lane, colour: str, processes: Mapping[str, str]) -> dict[str, An
         "process": processes.get(lane.name, ""),
         "colour": colour,
         "states": states,
-    }
-
-
-def _item(item: Item, number: dict[str, int], table: Table) -> dict[str, Any]:
-    return {
-        "kind": item.kind,
-        "for": item.category,
-        "label": item.label,
-        "node": number.get(item.node, -1),
-        "server": number.get(item.server, -1),
-        "from": item.start_us,
-        "to": item.end_us,
-        "at": item.at_server_us,
-        "tone": item.tone,
-        "events": [table.add(event) for event in item.events],
     }

@@ -23,26 +23,26 @@ const STATES = {
   "connected": { "stroke-width": 2 },
   "suspended": { "stroke-width": 2, "stroke-dasharray": "3 4" },
   "paused": { "stroke-width": 7, "stroke-opacity": 0.25 },
-  "paused, session dead": { "stroke-width": 7, "stroke-opacity": 0.25, stroke: "#1f2328" },
-  "session dead, process runs": { "stroke-width": 5, stroke: "#1f2328" },
+  "paused, session dead": { "stroke-width": 7, "stroke-opacity": 0.25, stroke: "var(--ink)" },
+  "session dead, process runs": { "stroke-width": 5, stroke: "var(--ink)" },
   "no session": { "stroke-width": 2, "stroke-opacity": 0.35 },
   "program over, session lives on": { "stroke-width": 2, "stroke-dasharray": "1 4" },
   "process gone, session lives on": { "stroke-width": 1, "stroke-dasharray": "1 4" },
   "not running": null,
-  "up": { "stroke-width": 2, stroke: "#8c959f" },
-  "leading": { "stroke-width": 4, stroke: "#57606a" },
+  "up": { "stroke-width": 2, stroke: "var(--gap)" },
+  "leading": { "stroke-width": 4, stroke: "var(--strong)" },
   "down": null,
 };
 
 function drawLane(svg, lane, above, below) {
   const x = xOf(lane.at);
-  draw(svg, "line", { x1: x, x2: x, y1: 0, y2: height, stroke: "#eceff2" });
+  draw(svg, "line", { x1: x, x2: x, y1: 0, y2: height, stroke: "var(--grid)" });
   lane.states.forEach(([from, to, state], at) => {
     const look = STATES[state];
     const isLast = at === lane.states.length - 1;
     const [top, bottom] = [Math.max(yOf(from), above), Math.min(isLast && to >= data.end ? height : yOf(to), below)];
     if (!look || bottom < top) return;
-    const line = draw(svg, "line", { x1: x, x2: x, y1: top, y2: bottom, stroke: lane.colour || "#8c959f", ...look });
+    const line = draw(svg, "line", { x1: x, x2: x, y1: top, y2: bottom, stroke: lane.colour || "var(--gap)", ...look });
     describe(line, () => [lane.name, state, seconds(from) + " to " + seconds(to) + ", " + duration(to - from)]);
   });
 }
@@ -63,7 +63,7 @@ function itemLines(item, most) {
     const parts = ["#" + seq, seconds(us), node, kind, place];
     if (session) parts.push("session " + session);
     if (zxid) parts.push("zxid 0x" + zxid.toString(16));
-    const details = detailLines(data.details[detail]);
+    const details = detailLines(detailText(detail));
     return [parts.filter(Boolean).join("  "), ...details].join("\n");
   });
   const more = item.events.length - most;
@@ -83,7 +83,7 @@ function itemTip(mark, item, at) {
 
 // A line that the pointer can find: a wide invisible one below the thin visible one.
 function stroke(group, d, colour, dashes = "", wide = 1.4) {
-  draw(group, "path", { d, stroke: "#fff", "stroke-opacity": 0, "stroke-width": 9, fill: "none", "pointer-events": "stroke" });
+  draw(group, "path", { d, stroke: "var(--paper)", "stroke-opacity": 0, "stroke-width": 9, fill: "none", "pointer-events": "stroke" });
   draw(group, "path", { d, stroke: colour, "stroke-width": wide, "stroke-dasharray": dashes, fill: "none" });
 }
 
@@ -175,7 +175,7 @@ function drawRebalance(svg, item, at) {
   const x = xOf(item.node);
   if (x === null) return;
   const [top, bottom] = [yOf(item.from), yOf(item.to)];
-  const fill = item.tone === "ok" ? "#54aeff" : "#e36209";
+  const fill = item.tone === "ok" ? "var(--accent)" : "var(--failed)";
   const band = draw(svg, "rect", { x: x - 6, y: top, width: 12, height: Math.max(bottom - top, 4), rx: 3, fill, "fill-opacity": 0.3 });
   itemTip(band, item, at);
 }
@@ -197,7 +197,7 @@ function drawTogether(together) {
   const colourOf = (mark) => (mark.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink);
   for (const one of together) {
     if (one.item.kind !== "mark") continue;
-    itemTip(draw(labels, "circle", { cx: x, cy: y, r: 3.6, fill: "#fff", stroke: colourOf(one), "stroke-width": 1.8 }), one.item, one.at);
+    itemTip(draw(labels, "circle", { cx: x, cy: y, r: 3.6, fill: "var(--paper)", stroke: colourOf(one), "stroke-width": 1.8 }), one.item, one.at);
   }
   const written = fitting(together);
   const long = lengthOf(labelOf(written));
@@ -225,7 +225,7 @@ function drawAcross(svg, item, at) {
   const y = yOf(item.from);
   const isFault = data.events[item.events[0]][2].startsWith("fault");
   const group = itemTip(draw(svg, "g"), item, at);
-  const colour = isFault ? "#33393f" : COLOURS.soft;
+  const colour = isFault ? "var(--fault)" : COLOURS.soft;
   stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
   const left = pane.scrollLeft + GUTTER;
   const text = draw(labels, "text", { x: left, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
@@ -233,56 +233,7 @@ function drawAcross(svg, item, at) {
   itemTip(text, item, at);
 }
 
-// --- time ----------------------------------------------------------------------------------
-
-function drawFolds(svg, above, below) {
-  moments.forEach((us, at) => {
-    const y = tops.get(us);
-    if (!at || us - moments[at - 1] <= FOLD_US || y < above || y > below) return;
-    draw(svg, "rect", { x: 0, y: y - FOLD / 2 - 14, width, height: 17, fill: "#f6f8fa" });
-  });
-}
-
-// The axis stays at the left edge, above everything that is scrolled below it.
-function drawTime(svg, below) {
-  const edge = pane.scrollLeft;
-  const right = edge + GUTTER - 14;
-  draw(svg, "rect", { x: edge, y: 0, width: GUTTER - 6, height, fill: "#fff", "fill-opacity": 0.92 });
-  const ceiling = pane.scrollTop;
-  let written = ceiling;
-  let before = "";
-  let burst = 0;
-  moments.forEach((us, at) => {
-    const y = tops.get(us);
-    const pause = at ? us - moments[at - 1] : Infinity;
-    const isFold = pause > FOLD_US;
-    const isFirst = isFold || us - burst > LONGEST_BURST_US;
-    if (isFirst) burst = us;
-    if (y < ceiling + (isFirst ? 4 : 12) || y > below) return;
-    if (!before && !isFirst) { // above the first visible offsets, the time that they count from
-      before = seconds(burst);
-      written = ceiling + 12;
-      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, before);
-    }
-    if (isFold && at) {
-      draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
-    }
-    if (!isFirst && y - written < 15) return;
-    written = y;
-    before = isFirst ? seconds(us) : "+" + since(us - burst, before);
-    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, before);
-    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "#d0d7de" });
-  });
-}
-
-// A duration with as many digits as it needs to differ from the one before it.
-function since(us, before) {
-  for (let digits = 1; us >= 1000 && digits < 3; digits++) {
-    const text = (us / 1000).toFixed(digits) + " ms";
-    if ("+" + text !== before) return text;
-  }
-  return us < 1000 ? us + " µs" : (us / 1000).toFixed(3) + " ms";
-}
+// --- the pane ------------------------------------------------------------------------------
 
 function drawPane() {
   const [above, below] = [pane.scrollTop - 300, pane.scrollTop + pane.clientHeight + 300];
@@ -290,15 +241,14 @@ function drawPane() {
   canvas.replaceChildren();
   canvas.setAttribute("width", width);
   canvas.setAttribute("height", height);
-  const inSight = shown.filter(({ item }) => {
-    const [top, bottom] = extent(item);
-    return bottom >= above && top <= below;
-  });
+  const inSight = itemsBetween(above, below);
   labels = draw(canvas, "g");
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
-  drawFolds(canvas, above, below);
+  const [first, last] = [momentAfter(above), momentAfter(below)];
+  drawFolds(canvas, first, last);
+  if (momentUs !== null) drawMoment();
   for (const { item, at } of of("across")) drawAcross(canvas, item, at);
   for (const lane of lanes) drawLane(canvas, lane, above, below);
   for (const { item, at } of of("rebalance")) drawRebalance(canvas, item, at);
@@ -306,11 +256,18 @@ function drawPane() {
   for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
   for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
   canvas.append(labels); // last, so that the labels lie on top
-  drawTime(canvas, below);
+  drawTime(canvas, first, last);
   [pane.scrollLeft, pane.scrollTop] = place;
 }
 
 function drawMarked(item) {
   const [top, bottom] = extent(item);
-  draw(canvas, "rect", { x: 0, y: top, width, height: bottom - top, fill: "#ddf4ff" });
+  draw(canvas, "rect", { x: 0, y: top, width, height: bottom - top, fill: "var(--chosen)", "fill-opacity": 0.6 });
+}
+
+// A moment that an address names, where no item begins.
+function drawMoment() {
+  const y = yOf(momentUs);
+  draw(canvas, "line", { x1: 0, x2: width, y1: y, y2: y, stroke: "var(--link)", "stroke-width": 2 });
+  draw(labels, "text", { x: pane.scrollLeft + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(momentUs));
 }

@@ -11,7 +11,7 @@ const FOLD_US = 20000;
 const FOLD = 54;
 const LONGEST_BURST_US = 100000;
 const TALLEST_STEP = 34;
-const COLOURS = { ok: "#2f66b3", error: "#b35900", lost: "#d8121b", firing: "#70407a", ink: "#1f2328", soft: "#6a737d" };
+const COLOURS = { ok: "var(--ok)", error: "var(--error)", lost: "var(--breach)", firing: "var(--watch)", ink: "var(--ink)", soft: "var(--soft)" };
 
 const items = data.items;
 const eventNumbers = Object.keys(data.events).map(Number).sort((one, other) => one - other);
@@ -22,19 +22,22 @@ const selection = { node: "", purposes: new Set(), text: "" };
 let shown = [];
 let lanes = [];
 let moments = [];
-let tops = new Map();
+let tops = [];
+let bursts = [];
+let lowest = [];
 let height = 0;
 let width = 0;
 let apart = 0;
 let lead = 0;
 let servers = 0;
 let marked = -1;
+let momentUs = null;
 
 // --- selection -----------------------------------------------------------------------------
 
 function eventText(seq) {
   const [, node, kind, , , place, detail] = data.events[seq];
-  return node + " " + kind + " " + place + " " + data.details[detail];
+  return node + " " + kind + " " + place + " " + detailText(detail);
 }
 
 function matches(item) {
@@ -61,13 +64,18 @@ function lay() {
     for (const us of [item.from, item.at, item.to]) if (us !== null) all.add(us);
   }
   moments = [...all].sort((one, other) => one - other);
-  tops = new Map();
   let y = 30;
+  let burst = 0;
+  [tops, bursts] = [[], []];
   moments.forEach((us, at) => {
-    if (at) y += step(us - moments[at - 1]);
-    tops.set(us, y);
+    const pause = at ? us - moments[at - 1] : Infinity;
+    if (at) y += step(pause);
+    if (pause > FOLD_US || us - burst > LONGEST_BURST_US) burst = us;
+    tops.push(y);
+    bursts.push(burst);
   });
   height = y + 60;
+  remember();
   servers = lanes.findIndex((lane) => lane.kind === "server");
   lead = margin(lanes[0], -1);
   const margins = GUTTER + lead + margin(lanes[lanes.length - 1], 1);
@@ -84,21 +92,46 @@ function step(us) {
   return Math.min(8 + 5 * Math.log2(1 + us / 60), TALLEST_STEP);
 }
 
-// The place of any moment, also between those shown.
-function yOf(us) {
-  if (tops.has(us)) return tops.get(us);
+// The number of the first of some ascending numbers that is not below another one.
+function firstFrom(ascending, least) {
   let low = 0;
-  let high = moments.length;
+  let high = ascending.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (moments[middle] < us) low = middle + 1;
+    if (ascending[middle] < least) low = middle + 1;
     else high = middle;
   }
-  if (low === 0) return 12;
-  if (low === moments.length) return height - 30;
-  const [from, to] = [moments[low - 1], moments[low]];
-  const share = (us - from) / (to - from);
-  return tops.get(from) + share * (tops.get(to) - tops.get(from));
+  return low;
+}
+
+// The place of any moment, also between those shown.
+function yOf(us) {
+  const at = firstFrom(moments, us);
+  if (moments[at] === us) return tops[at];
+  if (at === 0) return 12;
+  if (at === moments.length) return height - 30;
+  const [from, to] = [moments[at - 1], moments[at]];
+  return tops[at - 1] + ((us - from) / (to - from)) * (tops[at] - tops[at - 1]);
+}
+
+function momentAfter(y) {
+  return firstFrom(tops, y);
+}
+
+// The shown items come in the order of their begins. Of each, it is remembered how far down it and
+// those before it reach: the first one that can be in sight is then found without looking at all.
+let begins = [];
+
+function remember() {
+  shown.sort((one, other) => one.item.from - other.item.from || one.at - other.at);
+  begins = shown.map(({ item }) => yOf(item.from) - 14);
+  let deepest = -Infinity;
+  lowest = shown.map(({ item }) => (deepest = Math.max(deepest, extent(item)[1])));
+}
+
+function itemsBetween(above, below) {
+  const some = shown.slice(firstFrom(lowest, above), firstFrom(begins, below));
+  return some.filter(({ item }) => extent(item)[1] >= above).sort((one, other) => one.at - other.at);
 }
 
 function xOf(number) {

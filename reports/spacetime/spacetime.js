@@ -16,6 +16,7 @@ function pin(lines) {
 function show(at) {
   marked = at;
   const y = yOf(items[at].from);
+  sideways(lanes.findIndex((lane) => lane.at === items[at].node));
   pane.scrollTop = Math.max(y - pane.clientHeight / 3, 0);
   drawPane();
 }
@@ -47,31 +48,69 @@ function choose(node) {
   filter();
 }
 
+// An address may name an event by its number (#seq=12) or a moment (#us=1500000). What cannot be
+// shown is said beside the controls.
 function fromHash() {
-  const found = /^#seq=(\d+)$/.exec(location.hash);
-  if (!found) return false;
-  const seq = Number(found[1]);
-  const near = itemOf.has(seq) ? seq : eventNumbers.findLast((number) => number <= seq && itemOf.has(number));
-  if (near !== undefined) show(itemOf.get(near));
-  return near !== undefined;
+  const found = /^#(seq|us)=(\d+)$/.exec(location.hash);
+  if (!found || !items.length) return false;
+  momentUs = null;
+  if (found[1] === "us") showMoment(Number(found[2]));
+  else showEvent(Number(found[2]));
+  return true;
 }
 
-// A page opens at the first rebalance, or else at the first fault, with the servers in sight:
-// every request goes to one.
+function showEvent(seq) {
+  const near = itemOf.has(seq) ? seq : eventNumbers[Math.max(firstFrom(eventNumbers, seq) - 1, 0)];
+  show(itemOf.get(near));
+  const nearest = "the nearest item that is drawn is of #" + near + ", at " + seconds(data.events[near][0]);
+  say(near === seq ? "Shows event #" + seq + "." : "Event #" + seq + " is not drawn: " + nearest + ".");
+}
+
+function showMoment(us) {
+  momentUs = us;
+  pane.scrollTop = Math.max(yOf(us) - pane.clientHeight / 3, 0);
+  drawPane();
+  const at = firstFrom(moments, us);
+  const sides = [moments[at - 1], moments[at]].filter((one) => one !== undefined).map(seconds);
+  const isDrawn = moments[at] === us;
+  say("Shows " + seconds(us) + (isDrawn ? "." : ", at which no item is drawn; the nearest ones are at " + sides.join(" and ") + "."));
+}
+
+function say(text) {
+  status.textContent = text;
+}
+
+// A page opens at the first violation, or else at the first rebalance or fault, with the servers in
+// sight: every request goes to one.
 function openAtFirst() {
+  if (openAtViolation()) return;
   const first = items.find(isRebalance) || items.find(isFault);
   if (first) pane.scrollTop = Math.max(yOf(first.from) - 90, 0);
-  const right = GUTTER + lead + (servers + 3) * apart;
-  if (servers >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
-  head.scrollLeft = pane.scrollLeft;
-  if (pane.scrollTop) status.textContent = "Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.";
+  sideways(servers);
+  if (pane.scrollTop) say("Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.");
   drawPane();
+}
+
+function openAtViolation() {
+  const link = document.querySelector(".run .first-violation");
+  const seq = link ? Number(link.hash.slice("#seq=".length)) : data.breaches[0];
+  if (seq === undefined || !items.length) return false;
+  showEvent(seq);
+  say("Opened at the first violation; earlier events are above. " + status.textContent);
+  return true;
+}
+
+// Put a lane, by its place among those shown, into sight.
+function sideways(at) {
+  const right = GUTTER + lead + (at + 3) * apart;
+  if (at >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
+  head.scrollLeft = pane.scrollLeft;
 }
 
 // --- the page --------------------------------------------------------------------------------
 
 const head = make(stage, "div", { class: "pane fixed head" });
-const pane = make(stage, "div", { class: "pane wide" });
+const pane = make(stage, "div", { class: "pane wide", tabindex: 0, role: "region", "aria-label": "requests over time" });
 const canvas = draw(pane, "svg");
 const pinned = make(stage, "div", { class: "pinned", hidden: "" });
 const controls = document.getElementById("controls");
@@ -96,7 +135,7 @@ nodes.addEventListener("change", () => choose(nodes.value === "" ? "" : Number(n
 const search = make(make(controls, "label", { class: "set" }, "text "), "input", { type: "search", id: "text", placeholder: "path, error, word, …" });
 search.addEventListener("input", () => { selection.text = search.value.trim().toLowerCase(); filter(); });
 
-const status = make(controls, "span", { class: "soft" });
+const status = make(controls, "span", { class: "soft", role: "status" });
 
 const chips = make(make(controls, "div", { class: "set top" }, "show "), "span", { class: "set chips" });
 const numbers = new Map();
@@ -130,8 +169,8 @@ if (has("operation", "ok")) sample("operation with its reply", line(COLOURS.ok, 
 if (has("operation", "error")) sample("reply with an error", line(COLOURS.error, "", "arrow"));
 if (has("operation", "lost")) sample("lost: unknown whether it was executed", line(COLOURS.lost, "5 3", "cross"));
 if (has("firing")) sample("notification of a watch; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
-if (items.some(isRebalance)) sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
-if (has("rebalance", "error")) sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
+if (items.some(isRebalance)) sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "var(--accent)", "fill-opacity": 0.3 }));
+if (has("rebalance", "error")) sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "var(--failed)", "fill-opacity": 0.3 }));
 for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) => span[2])))) {
   if (STATES[state]) sample(state, (svg) => paintState(svg, state));
 }
@@ -139,7 +178,7 @@ for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) 
 // A state that takes the colour of its lane is shown in the colours of two lanes.
 function paintState(svg, state) {
   const found = data.lanes.filter((lane) => lane.states.some((span) => span[2] === state));
-  const colours = [...new Set(found.map((lane) => lane.colour || "#8c959f"))].slice(0, 2);
+  const colours = [...new Set(found.map((lane) => lane.colour || "var(--gap)"))].slice(0, 2);
   const wide = 30 / colours.length;
   colours.forEach((stroke, at) => draw(svg, "line", { x1: 2 + at * wide, x2: 2 + (at + 1) * wide, y1: 6.5, y2: 6.5, stroke, ...STATES[state] }));
 }

@@ -3,8 +3,8 @@
 
 const BREACH = [216, 18, 27];
 const BLUE = [47, 102, 179];
-const NONE = "#e3f1e7";
-const UNKNOWN = "#f0f0f0";
+const NONE = "var(--good-ground)";
+const UNKNOWN = "var(--grid)";
 
 const MEASURES = [
   { name: "violated, of 1,000", of: (cell) => cell.violated.per_1000, to: BREACH, most: 1000, show: (value) => round(value) },
@@ -34,7 +34,7 @@ function scaleOf(measure) {
 
 function inkOn(colour) {
   const [red, green, blue] = (colour.match(/\d+/g) || []).map(Number);
-  return colour.startsWith("rgb") && red * 299 + green * 587 + blue * 114 < 140000 ? "#ffffff" : "#1f2328";
+  return colour.startsWith("rgb") && red * 299 + green * 587 + blue * 114 < 140000 ? "var(--paper)" : "var(--ink)";
 }
 
 // --- names ---------------------------------------------------------------------------------
@@ -123,20 +123,20 @@ function drawRows(parent, cells) {
 }
 
 function drawTick(svg, x, height, text) {
-  draw(svg, "line", { x1: x, x2: x, y1: 34, y2: height, stroke: "#eceff2" });
+  draw(svg, "line", { x1: x, x2: x, y1: 34, y2: height, stroke: "var(--grid)" });
   draw(svg, "text", { x, y: 30, class: "soft middle" }, text);
 }
 
 function drawRow(svg, cell, edges, y, often, late) {
   const [low, high] = cell.violated.interval;
-  const colour = cell.violated.number ? "#d8121b" : "#2b8a66";
+  const colour = cell.violated.number ? "var(--breach)" : "var(--good)";
   cell.at.forEach((value, at) => draw(svg, "text", { x: edges[at], y: y + 4 }, value));
   draw(svg, "line", { x1: often(low), x2: often(high), y1: y, y2: y, stroke: colour, "stroke-width": 2 });
   draw(svg, "circle", { cx: often(cell.violated.per_1000), cy: y, r: 4, fill: colour });
   const rest = cell.time_to_rest_us;
   if (rest) {
-    draw(svg, "line", { x1: late(rest.least), x2: late(rest.most), y1: y, y2: y, stroke: "#8c959f" });
-    draw(svg, "rect", { x: late(rest.median), y: y - 4, width: Math.max(late(rest.p90) - late(rest.median), 2), height: 8, fill: "#2f66b3" });
+    draw(svg, "line", { x1: late(rest.least), x2: late(rest.most), y1: y, y2: y, stroke: "var(--gap)" });
+    draw(svg, "rect", { x: late(rest.median), y: y - 4, width: Math.max(late(rest.p90) - late(rest.median), 2), height: 8, fill: "var(--ok)" });
   } else {
     draw(svg, "text", { x: late(0), y: y + 4, class: "soft" }, "never at rest for good");
   }

@@ -130,7 +130,7 @@ drawControls();
 drawMaps();
 drawSignatures("Failure signatures", data.failures, "");
 drawSignatures("Unknown", data.unknown, "open");
-drawRows(make(section("How often, how soon"), "div", { class: "wide" }), data.cells);
+drawRows(make(section("How often, how soon"), "div", { class: "wide", tabindex: 0, role: "region", "aria-label": "how often, how soon" }), data.cells);
 const whole = section("The sweep");
 command(whole, "reproduce", data.command);
 command(whole, "self-test", data.self_test + ": violated, as expected");

@@ -14,6 +14,7 @@ import pytest
 from bench.control_plane import Unfinished, second_failover
 
 from tests import HOME
+from tests.support.browser import needs_browser
 from tests.support.live_zookeeper import skip_without_zookeeper
 from watchkeeper import simulate
 from watchkeeper.model.trace.kinds import EventKind
@@ -56,6 +57,7 @@ COMMANDS = (
         "newcomer",
         "operations",
         "peers",
+        "pages",
         "pipeline",
         "proved",
         "recipes_live",
@@ -105,6 +107,7 @@ SMALL = {
     ],
     "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
+    "pages": ["--scenario", "consumer-crash", "--repeat", "1", "--steps", "5"],
     "pipeline": ["--seconds", "1"],
     "proved": ["--seeds", "8", "--cases", "none/0.7,lost-reply/0.7,crash-and-restart/0.8"],
     "regressions": ["--seeds", "3", "--class", "new-groups,roles", "--jobs", "2"],
@@ -638,6 +641,16 @@ def test_gauges() -> None:
         *("append", "send", "look"),
     }
     assert all(cost > 0 for what, cost in report.items() if "," in what)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_pages() -> None:
+    """A page has a size, a time until it is drawn, and frames."""
+    report = figures("pages")
+
+    for page in ("spacetime.html", "ownership.html"):
+        assert all(report[page][name] > 0 for name in ("bytes", "load_ms", "frame_ms"))
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def test_the_page_opens_at_the_violation(path: ReplicasCounterexample, tmp_path:
     assert len(rows) == 4
     assert 'class="row violation on"' in rows[3]
     assert [row.count('class="cell changed broken"') for row in rows] == [0, 0, 0, 1]
-    assert [row.count('stroke="#d8121b"') for row in rows] == [0, 0, 0, 2]
+    assert [row.count('stroke="var(--breach)"') for row in rows] == [0, 0, 0, 2]
     assert "epoch 0 → 1" in rows[2]
     assert "epoch 0 → 1" not in rows[3]
     assert "changed" not in rows[1]
@@ -171,4 +171,4 @@ def test_a_leader_outside_of_the_isr_is_marked(
     rows = re.findall(r'<a class="row.*?</a>', page, re.DOTALL)
 
     assert 'class="cell  broken"' in rows[3]
-    assert 'stroke="#d8121b"' not in rows[3]
+    assert 'stroke="var(--breach)"' not in rows[3]

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
@@ -34,7 +35,8 @@ from watchkeeper.reports import (
     write_ownership_png,
     write_spacetime_html,
 )
-from watchkeeper.reports.facts.connections import connection_sentences, connections
+from watchkeeper.reports.connections.matrix import Matrix
+from watchkeeper.reports.facts.connections import Connections, connection_sentences, connections
 from watchkeeper.reports.facts.intervals import (
     Place,
     breaches,
@@ -46,7 +48,7 @@ from watchkeeper.reports.facts.intervals import (
 )
 from watchkeeper.reports.facts.names import natural
 from watchkeeper.reports.facts.operations import attach_effects, firings, operations
-from watchkeeper.reports.facts.selection import Weight, choose_rows, first_items
+from watchkeeper.reports.facts.selection import Weight, choose_rows, nearest_items
 from watchkeeper.reports.facts.sessions import (
     paused,
     process_states,
@@ -642,6 +644,31 @@ def test_replicas_are_fetched_from_the_leader() -> None:
     assert list(connections(trace).partitions) == [("a", "broker/1")]
 
 
+def test_many_members_are_in_a_matrix(tmp_path: Path) -> None:
+    """Beyond eight of them lines cannot be followed."""
+    rows = [hosting(0, f"broker/{at}", "begins", f"clicks/{at}") for at in range(9)]
+    rows += [fetching(1, "g/0", "begins", f"clicks/{at}") for at in range(2)]
+    found = connections(trace_of(*rows))
+    matrix = Matrix(found, found.consumers, found.brokers, {"g/0": "#2f66b3"})
+
+    assert [matrix.number("g/0", broker) for broker in found.brokers] == [1, 1, *[0] * 7]
+    assert matrix.is_level
+    assert not replace(matrix, brokers=[f"broker/{at}" for at in range(40)]).is_level
+    many, few = tmp_path / "many", tmp_path / "few"
+    for folder, drawn in ((many, rows), (few, rows[1:])):
+        folder.mkdir()
+        write_connections_png(trace_of(*drawn), folder)
+    heights = [Image.open(one / "connections.png").height for one in (many, few)]
+    expected = 160 * (0.95 + 0.2 * len(heading_lines(found)) + matrix.height)
+    assert abs(heights[0] - expected) <= 1
+    assert heights[0] != heights[1]
+
+
+def heading_lines(found: Connections) -> list[str]:
+    """The sentences above the picture of connections: that on the moment, and on each topic."""
+    return ["moment", *connection_sentences(found)]
+
+
 # --- what is left out ------------------------------------------------------------------
 
 
@@ -674,8 +701,8 @@ def test_items_that_are_not_drawn_are_announced(crash: Trace, tmp_path: Path) ->
     page = (tmp_path / "spacetime.html").read_text()
 
     assert f"100 of {len(everything)} items are drawn" in page
-    assert re.search(r"Not drawn, from then on: [a-z ]+\d+, .*operations \d+", page)
-    assert len(data_of(page)["items"]) == 100
+    assert re.search(r"Not drawn, farther away: [a-z ]+\d+, .*operations \d+", page)
+    assert len(data_of(page)["items"]["from"]) == 100
 
 
 def test_a_page_may_begin_later(crash: Trace, tmp_path: Path) -> None:
@@ -684,12 +711,28 @@ def test_a_page_may_begin_later(crash: Trace, tmp_path: Path) -> None:
     page = (tmp_path / "spacetime.html").read_text()
 
     assert "before 6.000 s are not drawn" in page
-    assert min(item["from"] for item in data_of(page)["items"]) == 6_000_000
+    assert data_of(page)["items"]["from"][0] == 6_000_000
 
 
 def test_nothing_is_announced_where_everything_is_drawn() -> None:
     """There is no banner without a reason."""
-    assert first_items([1, 2], 2, noun=str, at_us=int) == ([1, 2], "")
+    assert nearest_items([1, 2], 2, moments_us=(), noun=str, at_us=int) == ([1, 2], "")
+
+
+def test_the_items_around_moments_are_drawn() -> None:
+    """Those nearest to any of the moments, in their order, and how far they reach."""
+    numbers = [0, 10, 48, 50, 53, 70, 99, 101]
+
+    kept, cut = nearest_items(numbers, 5, moments_us=(50, 100), noun=lambda _: "x", at_us=int)
+
+    assert kept == [48, 50, 53, 99, 101]
+    assert cut == (
+        "5 of 8 items are drawn: those within 3 us of a violation or an entry of the timeline. "
+        "Not drawn, farther away: x 3."
+    )
+    early, sentence = nearest_items(numbers, 2, moments_us=(), noun=lambda _: "x", at_us=int)
+    assert early == [0, 10]
+    assert "of the begin" in sentence
 
 
 # --- pages -----------------------------------------------------------------------------
@@ -796,7 +839,7 @@ def test_a_browser_draws_hostile_names_as_text(page: str, marks: int, tmp_path: 
 
 @pytest.mark.skipif(BROWSER is None, reason="there is no browser")
 def test_a_browser_that_darkens_pages_leaves_these_alone(crash: Trace, tmp_path: Path) -> None:
-    """The colours have meanings, and labels on a dark page would be illegible."""
+    """The colours have meanings: a page shows its own dark colours, and no inverted ones."""
     write_ownership_html(crash, tmp_path)
     image = tmp_path / "page.png"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -810,7 +853,7 @@ def test_a_browser_that_darkens_pages_leaves_these_alone(crash: Trace, tmp_path:
         timeout=120,
     )
 
-    assert Image.open(image).convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+    assert Image.open(image).convert("RGB").getpixel((0, 0)) == (18, 23, 30)
 
 
 # --- images ----------------------------------------------------------------------------

@@ -150,6 +150,18 @@ def test_every_page_says_its_run(tmp_path: Path) -> None:
         assert text.count("<!-- run -->") == head.count("<!-- run -->") == 1
 
 
+def test_pages_link_the_first_violation(tmp_path: Path) -> None:
+    """The first line of each leads to its moment; that of a run that holds names none."""
+    folder = ran(tmp_path, "session-expiry", "--variant", "stale-memory", code=1)
+    verdict = json.loads((folder / "verdict.json").read_text())
+    known = [one for one in verdict["properties"] if "why" in one and one["counts"]]
+    first = min(known, key=lambda one: one["why"]["at_s"])
+    for name in ("ownership.html", "spacetime.html"):
+        text = (folder / name).read_text()
+        head = text[: text.index("</header>")]
+        assert f'"spacetime.html#seq={first["why"]["seq"]}">{first["name"]} violated' in head
+
+
 def test_latest_leads_to_the_run_that_ended_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,22 +35,33 @@ ABOUT: Mapping[str, str] = {
 SPACETIME = "spacetime.html"
 PICTURES = ("ownership.png", "leaders.png", "reassignment.png", "messages.png")
 STYLE = """\
-body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: #1f2328; background: #fff;
-  font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --paper: #fff;
+  --raised: #f6f8fa; --faint: #d0d7de; --good: #1a7f37; --bad: #cf222e;
+  --open: #8a5d00; --link: #0969da; }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #a3adb8;
+  --paper: #12171e; --raised: #1d242d; --faint: #4a535e; --good: #56d07a; --bad: #ff7b72;
+  --open: #e3b341; --link: #6cb0ff; } }
+body { max-width: 1040px; margin: 24px auto; padding: 0 20px; color: var(--ink);
+  background: var(--paper); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif;
+  overflow-wrap: anywhere; }
 h1 { margin: 0; font-size: 22px; }
 h2 { margin: 28px 0 8px; font-size: 16px; }
-small, .soft { color: #59636e; font-weight: normal; }
+small, .soft { color: var(--soft); font-weight: normal; }
+a { color: var(--link); }
 .verdict { font-weight: 600; }
-.holds { color: #1a7f37; } .violated { color: #cf222e; } .unknown { color: #9a6700; }
-.limit { color: #0969da; }
+.holds { color: var(--good); } .violated { color: var(--bad); } .unknown { color: var(--open); }
+.limit { color: var(--link); }
 table { border-collapse: collapse; }
 td, th { padding: 3px 16px 3px 0; text-align: left; vertical-align: top; font-weight: normal; }
-th { color: #59636e; }
+th { color: var(--soft); }
 .why { margin: 8px 0; } .why td:first-child { white-space: nowrap; }
-pre { padding: 10px 12px; overflow-x: auto; background: #f6f8fa; border-radius: 6px; }
-img { max-width: 100%; border: 1px solid #d0d7de; border-radius: 6px; }
+pre { padding: 10px 12px; overflow-wrap: anywhere; white-space: pre-wrap;
+  background: var(--raised); border-radius: 6px; }
+img { max-width: 100%; background: #fff; border: 1px solid var(--faint); border-radius: 6px; }
 @media (max-width: 480px) { td, th { display: block; padding: 0; } tr { display: block;
   margin-bottom: 10px; } }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; }
+  img, tr { break-inside: avoid; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' file:"
 WORDS = {
@@ -71,7 +82,8 @@ def write_index(home: Path, verdict: Mapping[str, Any], trace: Trace) -> str:
         *_files(home),
     )
     title = f"{verdict['scenario']}, {verdict['variant']}: {verdict['verdict']}"
-    text = document(title=title, policy=POLICY, style=STYLE, body="\n".join(parts))
+    body = "\n".join(("<main>", *parts, "</main>"))
+    text = document(title=title, policy=POLICY, style=STYLE, body=body)
     _say_in_pages(home, verdict)
     return folder.write_text(home / folder.INDEX, text)
 
@@ -80,21 +92,60 @@ def _say_in_pages(home: Path, verdict: Mapping[str, Any]) -> None:
     """Say in each page of the run what came of it, and where its first page and others are."""
     pages = [name for name in ABOUT if name.endswith(".html") and (home / name).exists()]
     for name in pages:
-        links = [f'<a href="{folder.INDEX}">all of this run</a>']
-        links += [f'<a href="{other}">{Path(other).stem}</a>' for other in pages if other != name]
+        links = [link(folder.INDEX, "all of this run")]
+        links += [link(other, Path(other).stem) for other in pages if other != name]
+        links += _first_violation(verdict)
         word, style = _word(verdict)
-        markup = (
-            f'<p class="run"><span class="{style}">{word}</span> · {" · ".join(links)}<br>'
-            f"<code>{escape(verdict['command'])}</code></p>"
+        command = verdict["command"]
+        say_in_page(home / name, word=word, style=style, links=links, command=command)
+
+
+def _first_violation(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a link to the moment of the first violation, if one is known."""
+    found = [one for one in verdict["properties"] if one["verdict"] == Verdict.VIOLATED.value]
+    known = [one for one in found if "why" in one]
+    if known:
+        first = min(known, key=lambda one: (not one["counts"], one["why"]["at_s"]))
+        seq, at = first["why"]["seq"], seconds(round(first["why"]["at_s"] * 1e6))
+        yield (
+            f'<a class="first-violation" href="{SPACETIME}#seq={seq}">'
+            f"{escape(first['name'])} violated at {at}</a>"
         )
-        page = home / name
-        folder.write_text(page, with_run(page.read_text(encoding="utf-8"), markup))
 
 
 def _word(verdict: Mapping[str, Any]) -> tuple[str, str]:
     """The word for what came of a run, and its style."""
     word = str(verdict["verdict"])
     return (KNOWN_LIMIT, "limit") if verdict["known_limit"] else (word, word)
+
+
+# --- the first line of each other page ---------------------------------------------------
+
+
+def say_in_page(
+    page: Path, *, word: str, links: Sequence[str], command: str, style: str = ""
+) -> None:
+    """Write the line into a page, in place of an earlier one; `links` are markup."""
+    parts = " · ".join((f'<span class="{style or word}">{word}</span>', *links))
+    markup = f'<p class="run">{parts}<br><code>{escape(command)}</code></p>'
+    folder.write_text(page, with_run(page.read_text(encoding="utf-8"), markup))
+
+
+def link(name: str, text: str) -> str:
+    """Return a link to a file beside the page."""
+    return f'<a href="{quote(name)}">{escape(text)}</a>'
+
+
+def say_in_search(home: Path, about: Mapping[str, str], *, word: str, command: str) -> None:
+    """Say in each page of a search what came of it, and link the other files of its folder."""
+    there = {name: text for name, text in about.items() if (home / name).exists()}
+    for name in there:
+        if name.endswith(".html"):
+            others = [link(other, text) for other, text in there.items() if other != name]
+            say_in_page(home / name, word=word, links=others, command=command)
+
+
+# --- the head ---------------------------------------------------------------------------
 
 
 def _head(verdict: Mapping[str, Any], trace: Trace) -> Iterator[str]:
@@ -147,10 +198,10 @@ def _chain(why: Mapping[str, Any]) -> Iterator[str]:
     yield '<table class="why">'
     for line in why["lines"]:
         at = seconds(round(line["at_s"] * 1e6))
-        link = f'<a href="{SPACETIME}#seq={line["seq"]}">{at}</a>'
-        yield f"<tr><td>{link}</td><td>{escape(line['text'])}</td></tr>"
-    link = f'<a href="{SPACETIME}#seq={why["seq"]}">the moment itself</a>'
-    yield f"<tr><td></td><td>{link}</td></tr></table>"
+        there = f'<a href="{SPACETIME}#seq={line["seq"]}">{at}</a>'
+        yield f"<tr><td>{there}</td><td>{escape(line['text'])}</td></tr>"
+    there = f'<a href="{SPACETIME}#seq={why["seq"]}">the moment itself</a>'
+    yield f"<tr><td></td><td>{there}</td></tr></table>"
 
 
 def _names(findings: Iterable[Mapping[str, Any]]) -> str:

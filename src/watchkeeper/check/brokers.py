@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from watchkeeper.api import folder
+from watchkeeper.api.index import say_in_search
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
-from watchkeeper.check.folder import PAGE
+from watchkeeper.check.folder import ABOUT, PAGE
 from watchkeeper.check.limits import limit_words
 from watchkeeper.check.report import labelled_line, print_counterexample, print_files
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, search
@@ -130,6 +131,7 @@ def write(searched: Searched, out: Path) -> list[str]:
         names.append(write_counterexample_html(path, home))
     files = [str(home / name) for name in names]
     folder.write_verdict(home, to_json(searched, files))
+    say_in_search(home, ABOUT, word=searched.found.verdict.value, command=searched.command)
     return files
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from watchkeeper.api import folder
+from watchkeeper.api.index import say_in_search
 from watchkeeper.check import check
 from watchkeeper.check.battery import Battery, to_json
 from watchkeeper.check.check import Explored
@@ -21,6 +22,14 @@ PAGE = "counterexample.html"
 STATES = ("explore.html", "states.png")
 OF_COUNTEREXAMPLE = (SCHEDULE, TEST, PAGE)
 FILES = (*OF_COUNTEREXAMPLE, *STATES)
+ABOUT = {
+    PAGE: "the counterexample",
+    "explore.html": "all states",
+    SCHEDULE: "as a scenario",
+    TEST: "as a test",
+    folder.VERDICT: "the verdict as JSON",
+}
+"""File of a search -> how its pages call it."""
 
 TEST_TEXT = '''"""{proof}
 
@@ -48,6 +57,7 @@ def write(explored: Explored, out: Path) -> list[str]:
     files = _files(home, explored)
     files += [str(home / name) for name in write_pages(explored, home)]
     folder.write_verdict(home, check.to_json(explored, files))
+    say_in_search(home, ABOUT, word=explored.verdict.value, command=explored.command)
     return files
 
 
@@ -56,6 +66,7 @@ def write_battery(battery: Battery, out: Path) -> list[str]:
     home = _home_of(battery.plan, out)
     files = _files(home, battery.violated)
     folder.write_verdict(home, to_json(battery, files))
+    say_in_search(home, ABOUT, word=battery.verdict.value, command=battery.command)
     return files
 
 

@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from watchkeeper.api import folder
+from watchkeeper.api.index import say_in_search
 from watchkeeper.api.tables import verdict_text
 from watchkeeper.check.check import exit_code_of
+from watchkeeper.check.folder import ABOUT
 from watchkeeper.check.limits import limit_words, with_memory
 from watchkeeper.check.report import labelled_line, print_files
 from watchkeeper.checker.replication.counterexample import counterexample_of
@@ -144,6 +146,7 @@ def write(searched: Searched, out: Path) -> list[str]:
         names.append(write_replicas_html(searched.counterexample, home))
     files = [str(home / name) for name in names]
     folder.write_verdict(home, to_json(searched, files))
+    say_in_search(home, ABOUT, word=searched.verdict.value, command=searched.command)
     return files
 
 

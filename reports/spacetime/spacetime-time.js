@@ -1,0 +1,44 @@
+// The axis of the page of space and time, and the pauses that are folded.
+
+function drawFolds(svg, first, last) {
+  for (let at = Math.max(first, 1); at < Math.min(last + 1, moments.length); at++) {
+    if (moments[at] - moments[at - 1] <= FOLD_US) continue;
+    draw(svg, "rect", { x: 0, y: tops[at] - FOLD / 2 - 14, width, height: 17, fill: "var(--raised)" });
+  }
+}
+
+// The axis stays at the left edge, above everything that is scrolled below it.
+function drawTime(svg, first, last) {
+  const edge = pane.scrollLeft;
+  const right = edge + GUTTER - 14;
+  draw(svg, "rect", { x: edge, y: pane.scrollTop - 300, width: GUTTER - 6, height: pane.clientHeight + 600, fill: "var(--paper)", "fill-opacity": 0.92 });
+  const ceiling = pane.scrollTop;
+  let written = ceiling;
+  let isNamed = false;
+  for (let at = first; at < last; at++) {
+    const [us, y] = [moments[at], tops[at]];
+    const pause = at ? us - moments[at - 1] : Infinity;
+    const isFold = pause > FOLD_US;
+    const burst = bursts[at];
+    const isFirst = burst === us;
+    if (y < ceiling + (isFirst ? 4 : 12)) continue;
+    if (!isNamed && !isFirst) { // above the first visible offsets, the time that they count from
+      isNamed = true;
+      written = ceiling + 12;
+      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, seconds(burst));
+    }
+    if (isFold && at) {
+      draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
+    }
+    if (!isFirst && y - written < 15) continue;
+    written = y;
+    isNamed = true;
+    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, isFirst ? seconds(us) : offset(us - burst));
+    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "var(--faint)" });
+  }
+}
+
+// All offsets from the begin of a burst have one precision.
+function offset(us) {
+  return "+" + (us / 1000).toFixed(3) + " ms";
+}
