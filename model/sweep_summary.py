@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import sqrt
 
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict
 from watchkeeper.model.trace.trace import mix_in_words
-from watchkeeper.model.values.frozen import dataclass
 
 Z = 1.959963984540054
 """Of the interval that holds the true share in 95 of 100 sweeps."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from watchkeeper.model.group.settings import KEYS
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.scenarios.schema.schema import ScenarioModel
 from watchkeeper.scenarios.schema.validation import fields_at
 from watchkeeper.scenarios.text.document import Document, Path, field_name, read_document

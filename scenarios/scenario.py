@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from stat import S_ISDIR, S_ISREG
 from typing import Any
@@ -15,7 +16,6 @@ from watchkeeper.model.judgement.expectations import Expected
 from watchkeeper.model.mutants.by_name import variant_named
 from watchkeeper.model.plan.bounds import KINDS, Bounds, FaultKind
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.scenarios.plan.build import build
 from watchkeeper.scenarios.schema.schema import Expectation, ScenarioModel
 from watchkeeper.scenarios.schema.search_schema import StepModel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,6 @@ from watchkeeper.model.programs import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.brokers.cluster import Cluster
 from watchkeeper.sim.brokers.consumer_process import StreamFetcher, stream_fetcher
 from watchkeeper.sim.brokers.producer_process import Producers

@@ -12,11 +12,11 @@ be immutable, hashable values.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from watchkeeper.model.actor.effects import Partition, Positions
 from watchkeeper.model.actor.operations import ZooKeeper
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

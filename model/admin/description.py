@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from watchkeeper.model.admin.validation import the_topic
 from watchkeeper.model.audit.control_plane import ControlPlane, PartitionView
 from watchkeeper.model.registry import paths
-from watchkeeper.model.values.frozen import dataclass
 
 
 class Mark(StrEnum):

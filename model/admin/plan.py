@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from watchkeeper.model.audit.control_plane import ControlPlane
 from watchkeeper.model.registry import paths
-from watchkeeper.model.values.frozen import dataclass
 
 MOST_BYTES = 1_000_000
 """The most data of one transaction, just below ZooKeeper's limit for a request."""

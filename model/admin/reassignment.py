@@ -6,6 +6,7 @@ The request is one znode for the cluster. While it exists, another reassignment 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from watchkeeper.model.admin.placement import place, replace
@@ -30,7 +31,6 @@ from watchkeeper.model.audit.control_plane import ControlPlane
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import Reassignment
-from watchkeeper.model.values.frozen import dataclass
 
 Move = tuple[str, int, tuple[int, ...]]
 """Topic, partition and the brokers that it is moved to."""

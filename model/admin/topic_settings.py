@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
 from watchkeeper.model.admin.plan import BadRequest
-from watchkeeper.model.values.frozen import dataclass
 
 INT_LIMIT = 2**31 - 1
 LONG_LIMIT = 2**63 - 1

@@ -10,7 +10,7 @@ ZooKeeper ends its session, and a member that has claimed a partition may not fe
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from watchkeeper.model.audit.checks import findings_of, notes_of
 from watchkeeper.model.audit.control_plane import ControlPlane, read_control_plane
@@ -31,7 +31,6 @@ from watchkeeper.model.audit.target_assignment import (
 from watchkeeper.model.group.assignment import Assignor, UnequalSubscriptions
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.registry import paths as registry
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Nothing here is judged. A znode that does not parse is left out, with its path a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from watchkeeper.model.actor.effects import Partition
@@ -25,7 +25,6 @@ from watchkeeper.model.registry.payloads import (
     TopicConfig,
     TopicDeletion,
 )
-from watchkeeper.model.values.frozen import dataclass
 
 Payload = TypeVar("Payload")
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-
-from watchkeeper.model.values.frozen import dataclass
 
 
 class FindingKind(StrEnum):

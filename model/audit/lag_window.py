@@ -20,10 +20,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from watchkeeper.model.audit.finding import Finding, FindingKind
 from watchkeeper.model.properties.verdicts import counted
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ look there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from watchkeeper.model.audit.finding import Finding, FindingKind
 from watchkeeper.model.audit.snapshot import Snapshot
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.model.values.frozen import dataclass
 
 Fields = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ partition; unless that broker has registered such a partition in the 0.7 layout.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.audit.snapshot import Snapshot
@@ -20,7 +20,6 @@ from watchkeeper.model.registry.paths import BadPayload, BrokerInfo, Layout
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 from watchkeeper.model.registry.subscription import Subscription, decode_consumer
 from watchkeeper.model.registry.topic_filter import BadFilter, topic_filter
-from watchkeeper.model.values.frozen import dataclass
 
 MOST_PARTITIONS = 100_000
 """A broker with more partitions of one topic is taken for a typing error."""

@@ -8,10 +8,10 @@ exist, the partitions have no owner until something else changes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from watchkeeper.model.audit.finding import FindingKind
 from watchkeeper.model.plan.plan import GroupPlan, Plan
-from watchkeeper.model.values.frozen import dataclass
 
 SHORT_PATIENCE = FindingKind.SHORT_PATIENCE.value
 """The name of the warning, in audits, runs and searches."""

@@ -7,12 +7,12 @@ with a subscriber, and every stream that subscribes to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.audit.registry_view import Group, RegistryView, Topic
 from watchkeeper.model.group.assignment import Assignor, View, assign, topic_view
 from watchkeeper.model.group.state import stream_ids
-from watchkeeper.model.values.frozen import dataclass
 
 Owners = dict[Partition, str]
 """Partition -> its owner, now or after a rebalance."""

@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from watchkeeper.model.audit.registry_view import Group, Registered, RegistryView, Topic
 from watchkeeper.model.audit.target_assignment import Owners, Step, connections, intended, steps
 from watchkeeper.model.group.assignment import Assignor
-from watchkeeper.model.values.frozen import dataclass
 
 
 class BadChange(ValueError):

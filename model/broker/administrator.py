@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from watchkeeper.model.actor.effects import (
     Partition,
@@ -45,7 +45,6 @@ from watchkeeper.model.actor.retry import Direct, create_with_parents
 from watchkeeper.model.broker.registration import CHANGES
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState, TopicAssignment
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

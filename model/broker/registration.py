@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from watchkeeper.model.actor.effects import (
     close_session,
@@ -49,7 +49,6 @@ from watchkeeper.model.group.variants import BrokerIdInUse, BrokerRegistration, 
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BrokerInfo, Layout
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 
 CHANGES = frozenset(
     {CommandKind.CREATE_TOPIC, CommandKind.ADD_PARTITIONS, CommandKind.DELETE_TOPIC}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from watchkeeper.model.log.format.requests_08 import PartitionError
 from watchkeeper.model.replication.settings import AutoCreation
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.model.wire_08.metadata import NO_LEADER, BrokerEndpoint
 
 

@@ -16,7 +16,7 @@ Kafka 0.8.2.2: KafkaApis, ReplicaManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,7 +48,6 @@ from watchkeeper.model.log_08.checks import CheckedSet, check_set
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
 from watchkeeper.model.replication.settings import AutoCreation
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.model.wire_08.by_topic import OfTopic, flat, grouped
 from watchkeeper.model.wire_08.fetch import (
     UNKNOWN_OFFSET,

@@ -6,8 +6,9 @@ from Python and include its overhead, which a broker in Python pays as well.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from watchkeeper.model.calibration.latency import Distribution
-from watchkeeper.model.values.frozen import dataclass
 
 MIB = 1 << 20
 PAGE_BYTES = 4096

@@ -10,6 +10,7 @@ when an observer is notified that its ephemeral is gone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from watchkeeper.model.calibration.probe_program import (
     ASKER,
@@ -23,7 +24,6 @@ from watchkeeper.model.calibration.probe_program import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Row
-from watchkeeper.model.values.frozen import dataclass
 
 LEVELS = (0, 1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.9, 100)
 """Per cent: the quantiles of a distribution."""

@@ -10,7 +10,7 @@ are measured alike.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.actor.effects import close_session, emit, new_session, next_event, sleep
@@ -18,7 +18,6 @@ from watchkeeper.model.actor.errors import ZooKeeperError
 from watchkeeper.model.actor.events import Fired, SessionEvent, WatchEventType
 from watchkeeper.model.actor.operations import Operation, ZooKeeper
 from watchkeeper.model.actor.program import Ended
-from watchkeeper.model.values.frozen import dataclass
 
 ASKER, WATCHER, SLEEPER, OBSERVER = "asker", "watcher", "sleeper", "observer"
 """The roles, which are groups too: `sleeper/3` is the fourth of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from watchkeeper.model.clients.errors import InvalidConfig
@@ -13,7 +13,6 @@ from watchkeeper.model.clients.producer.record_batch import ENCODERS
 from watchkeeper.model.clients.producer.settings import Setting, read_settings, text, topics
 from watchkeeper.model.clients_08.partitioners import by_java_hash_08
 from watchkeeper.model.log.format.codecs import Codec
-from watchkeeper.model.values.frozen import dataclass
 
 PARTITIONERS: dict[str, Partitioner] = {
     "java": by_java_hash_08,

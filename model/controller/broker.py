@@ -8,7 +8,7 @@ registers first.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import close_session, connected, next_event
 from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists, SessionExpired
@@ -37,7 +37,6 @@ from watchkeeper.model.controller.state_machines.variants import (
 from watchkeeper.model.controller.topic_settings import SettingsState, follow_settings
 from watchkeeper.model.registry import paths
 from watchkeeper.model.replication.replicas import REGISTRATION
-from watchkeeper.model.values.frozen import dataclass
 
 COMMON_PATHS = (
     paths.BROKER_IDS,

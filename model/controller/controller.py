@@ -10,7 +10,7 @@ that a reign began ends in whatever session, and the session's end is a task aft
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -60,7 +60,6 @@ from watchkeeper.model.group.variants import RequestPolicy
 from watchkeeper.model.registry import paths
 from watchkeeper.model.replication.requests import ControlledShutdown, ErrorCode, StillLed
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 
 
 class ResignReason(StrEnum):

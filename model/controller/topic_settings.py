@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from watchkeeper.model.actor.effects import emit, now_ms
 from watchkeeper.model.actor.errors import NoNode
@@ -32,7 +32,6 @@ from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import ConfigChange, TopicConfig
 from watchkeeper.model.replication.replicas import SETTINGS
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 
 KEPT_MS = 900_000
 """How long notifications are kept."""

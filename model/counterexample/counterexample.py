@@ -5,12 +5,11 @@ A replay in any world follows its schedule, and pages are drawn from it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from watchkeeper.model.counterexample.step_kind import StepKind, text_of
 from watchkeeper.model.plan.bounds import FaultKind
-from watchkeeper.model.values.frozen import dataclass
 
 Phase = Literal["absent", "running", "abandoned", "gone", "over"]
 """The process has not started yet, runs, goes on without its program, was killed, or its program

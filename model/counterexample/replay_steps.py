@@ -7,7 +7,7 @@ own sessions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from watchkeeper.model.actor.errors import Failure
@@ -22,7 +22,6 @@ from watchkeeper.model.actor.operations import (
 from watchkeeper.model.counterexample.step_kind import StepKind
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.text import described_answer, in_words
-from watchkeeper.model.values.frozen import dataclass
 
 BEFORE = 0
 """The step number of what happens before the first step of a schedule."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from watchkeeper.model.values.frozen import dataclass
 
 Role = Literal["leads", "follows", "waits for a leader", "knows no leader"]
 """What a replica takes itself for. One that knows no leader has taken no request yet."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.values.frozen import dataclass
 
 
 class Share(NamedTuple):

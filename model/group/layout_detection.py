@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.actor.effects import close_session, connected, new_session
@@ -26,7 +26,6 @@ from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import Layout
-from watchkeeper.model.values.frozen import dataclass
 
 MOST_READ = 200
 """So many topics, and so many brokers, are looked at."""

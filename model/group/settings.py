@@ -7,12 +7,11 @@ the default is that of the release a variant stands for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
 from watchkeeper.model.offset_manager.migration import OffsetStorage, Store
-from watchkeeper.model.values.frozen import dataclass
 
 Release = Literal["0.7.2", "0.8.2"]
 Reset = Literal["smallest", "largest"]

@@ -7,7 +7,7 @@ Three values with three lifetimes: `Consumer` is fixed for the life of a process
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.variants import ConsumerIdForm, OwnerValue, Unit, Variant
 from watchkeeper.model.registry.paths import Layout, broker_of, member, owner
 from watchkeeper.model.registry.subscription import Subscription, encode_consumer
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

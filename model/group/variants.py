@@ -13,13 +13,12 @@ an enum; its value is the text of the cell in the table of `docs/reference/varia
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.group.assignment import Assignor
 from watchkeeper.model.group.settings import Release
 from watchkeeper.model.registry.paths import BrokerForm, Layout
-from watchkeeper.model.values.frozen import dataclass
 
 
 class Step(StrEnum):

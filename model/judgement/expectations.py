@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.properties.verdicts import Verdict
-from watchkeeper.model.values.frozen import dataclass
 
 STEADFAST = frozenset({"sometimes", "end"})
 """Kinds of claim that leave the expectation open while they are unknown."""

@@ -8,7 +8,7 @@ at what cost).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.plan.faults import FaultEffect
@@ -44,7 +44,6 @@ from watchkeeper.model.properties.verdicts import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import EVENT, Event, Trace
-from watchkeeper.model.values.frozen import dataclass
 
 if TYPE_CHECKING:
     from watchkeeper.model.properties.control_plane.judges import Judge

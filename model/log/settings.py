@@ -7,11 +7,9 @@ Some settings have a second name that takes a value for each topic, in Kafka's n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
-
-from watchkeeper.model.values.frozen import dataclass
 
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS

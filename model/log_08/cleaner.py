@@ -14,6 +14,7 @@ Kafka 0.8.2.2: LogCleaner, LogCleanerManager.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +36,6 @@ from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.log_08.manager import CLEANER_CHECKPOINT
 from watchkeeper.model.log_08.segments import KeyedSegment
 from watchkeeper.model.log_08.swap import cleaned_path
-from watchkeeper.model.values.frozen import dataclass
 
 LARGEST_CHECKPOINT_BYTES = 16 * 1024 * 1024
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,7 +16,6 @@ from watchkeeper.model.log.settings import (
     Setting,
     checked,
 )
-from watchkeeper.model.values.frozen import dataclass
 
 NEVER = 2**63 - 1
 """Kafka's default where something happens only if it is set."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from watchkeeper.model.group.variants import HARDENED, Variant
@@ -11,7 +11,6 @@ from watchkeeper.model.mutants.mutation import Mutation
 from watchkeeper.model.plan.bounds import Begin, Bounds
 from watchkeeper.model.properties.verdicts import Property
 from watchkeeper.model.registry.paths import Layout
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

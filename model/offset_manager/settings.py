@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from watchkeeper.model.log.settings import MINUTE_MS
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.replication.settings import AutoCreation
-from watchkeeper.model.values.frozen import dataclass
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -16,7 +16,6 @@ from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, ProcessPlan, TopicPlan
 from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.trace.trace import mix_in_words
-from watchkeeper.model.values.frozen import dataclass
 
 
 class FaultKind(StrEnum):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from watchkeeper.model.values.frozen import dataclass
 
 Semantics = Literal["at most once", "at least once", "exactly once", "measured"]
 LIMITS: dict[Semantics, tuple[int | None, int | None]] = {

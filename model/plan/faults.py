@@ -10,11 +10,10 @@ fault; such a run is *unknown*.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from watchkeeper.model.actor.operations import Purpose
-from watchkeeper.model.values.frozen import dataclass
 
 Kind = Literal["fault", "change", "load"]
 Target = Literal[

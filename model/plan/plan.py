@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
@@ -31,7 +31,6 @@ from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.registry.subscription import Subscription
 from watchkeeper.model.replication.settings import AutoCreation, ReplicationSettings
 from watchkeeper.model.replication.variants import ReplicationVariant
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ committed by then, wherever that was, is the least at which it may begin.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.offset_manager.migration import NAMES, Store
@@ -22,7 +23,6 @@ from watchkeeper.model.properties.verdicts import Finding, Property, Subject
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
-from watchkeeper.model.values.frozen import dataclass
 
 FOUND = Property(
     "commits are found",

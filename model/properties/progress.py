@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from watchkeeper.model.plan.plan import GroupPlan, Plan
 from watchkeeper.model.properties.quiescence import Rest, RestOf
@@ -19,7 +19,6 @@ from watchkeeper.model.properties.verdicts import (
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
-from watchkeeper.model.values.frozen import dataclass
 
 PROGRESS = Property(
     "progress",

@@ -16,14 +16,13 @@ after `QUIET_TICKS` without a disturbance, in every world.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan
 from watchkeeper.model.properties.history import History, NodeState
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, struck_by
-from watchkeeper.model.values.frozen import dataclass
 
 QUIET_TICKS = 2
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
-
-from watchkeeper.model.values.frozen import dataclass
 
 if TYPE_CHECKING:
     from watchkeeper.model.actor.effects import Partition  # tables of verdicts need no effects

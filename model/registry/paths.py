@@ -27,11 +27,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.values.frozen import dataclass
 
 Layout = Literal["0.7", "0.8"]
 BrokerForm = Literal["host:port", "creator:host:port", "json", "json with endpoints"]

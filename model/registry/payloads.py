@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.registry.paths import BadPayload, decode_json, encode_json
-from watchkeeper.model.values.frozen import dataclass
 
 
 def _ints(path: str, data: bytes | None, value: Any, what: str) -> tuple[int, ...]:

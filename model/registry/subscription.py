@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from watchkeeper.model.registry.paths import BadPayload, Layout, as_text, decode_json
-from watchkeeper.model.values.frozen import dataclass
 
 Pattern = Literal["static", "white_list", "black_list"]
 

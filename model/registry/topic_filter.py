@@ -9,10 +9,10 @@ read it differently, or one of them not at all.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from watchkeeper.model.registry.subscription import Subscription
-from watchkeeper.model.values.frozen import dataclass
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets"})
 

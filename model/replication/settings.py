@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from watchkeeper.model.replication.variants import ReplicationVariant
-from watchkeeper.model.values.frozen import dataclass
 
 
 class AutoCreation(NamedTuple):

@@ -6,11 +6,10 @@ the first. The code reads single answers and never compares a variant's name.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK, KIP_320, TruncationRule
-from watchkeeper.model.values.frozen import dataclass
 
 
 class RefusedIsr(StrEnum):

@@ -9,12 +9,11 @@ and the earliest of these is where the runs diverge.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
-from watchkeeper.model.values.frozen import dataclass
 
 History = list[tuple[int, str]]
 """The events of a process: the number of each, and its gist."""

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
-
-from watchkeeper.model.values.frozen import dataclass
 
 COLUMNS = (
     "run_id",

@@ -5,6 +5,7 @@ With more than eight of either it is a matrix.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import networkx
 
 from watchkeeper.model.properties.verdicts import seconds
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.connections.matrix import Matrix, draw_matrix
 from watchkeeper.reports.facts.connections import (
     Connections,

@@ -8,6 +8,7 @@ has the number of that step. An interval includes the state `begins` and exclude
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from watchkeeper.model.counterexample.counterexample import (
     Counterexample,
@@ -16,7 +17,6 @@ from watchkeeper.model.counterexample.counterexample import (
 )
 from watchkeeper.model.counterexample.step_kind import StepKind
 from watchkeeper.model.properties.ownership import STRICT
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.names import natural
 
 NOT_CONSUMERS = "broker/"

@@ -7,10 +7,10 @@ that a ratio of ten thousand can be seen beside a ratio of two.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.figure import palette
 from watchkeeper.reports.figure.canvas import Sheet, styled, text_width
 from watchkeeper.reports.figure.files import write

@@ -7,7 +7,7 @@ Its address names the place by the choices that lead there, so that a link can p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from watchkeeper.model.counterexample.browsed_state import (
 )
 from watchkeeper.model.counterexample.counterexample import ProcessSnapshot, ScheduledStep
 from watchkeeper.model.properties.verdicts import counted
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.counterexample import marks
 from watchkeeper.reports.counterexample.html import short_answer
 from watchkeeper.reports.figure.files import write

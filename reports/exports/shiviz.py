@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.operations import Asked, attach_effects, firings, operations
 from watchkeeper.reports.facts.timeline import BEGINNINGS, ENDS
 

@@ -9,11 +9,11 @@ ends with the one that it comes from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import operation_in_words
 from watchkeeper.model.trace.trace import LINE, Event, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.operations import Asked, attach_effects, operations
 
 WIDEST = 46

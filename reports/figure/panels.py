@@ -6,10 +6,9 @@ Pure arithmetic, in inches; `panel_drawing` draws it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.spans import Span
 from watchkeeper.reports.facts.timeline import Entry
 from watchkeeper.reports.figure.labels import levels

@@ -7,13 +7,12 @@ draw the same charts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import NamedTuple, TypeVar
 
 from watchkeeper.model.properties.verdicts import duration
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.lags import greatest
 from watchkeeper.reports.facts.latencies import over_time, quantiles
 from watchkeeper.reports.facts.metrics import at_risk, greatest_risk, hit_shares

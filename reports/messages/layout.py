@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.figure.page_size import MARGIN
 from watchkeeper.reports.figure.panels import Panel, highest, labelled, right_end
 from watchkeeper.reports.messages.charts import Chart, Line, Mark, Piece

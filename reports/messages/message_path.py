@@ -7,12 +7,12 @@ Everything is derived from the trace. `throughput`, `metrics`, `lags` and `laten
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from watchkeeper.model.properties.verdicts import counted, duration, seconds
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Header, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.lags import Read, Steps, greatest, lags
 from watchkeeper.reports.facts.latencies import Took, latencies, quantiles
 from watchkeeper.reports.facts.metrics import Life, gauges, greatest_risk, hit_share, read_unknown

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.timeline import Entry
 from watchkeeper.reports.figure.labels import shortened
 from watchkeeper.reports.figure.page_size import MARGIN, WIDTH

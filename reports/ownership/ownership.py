@@ -8,13 +8,12 @@ as an image, `html` as a page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.properties.verdicts import counted, duration
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Header, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.intervals import (
     Breach,
     Place,

@@ -7,12 +7,12 @@ start and may have an end, and it names the events of the trace that it is made 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from watchkeeper.model.properties.verdicts import counted, duration
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.intervals import last_event
 from watchkeeper.reports.facts.operations import (
     Asked,

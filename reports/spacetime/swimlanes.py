@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.facts.intervals import last_event
 from watchkeeper.reports.facts.names import natural
 from watchkeeper.reports.facts.sessions import UP, process_states, server_states

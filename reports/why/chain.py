@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import Any
 
 from watchkeeper.model.properties.verdicts import Finding, Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports.why import brokers, members, offsets, wording
 from watchkeeper.reports.why.lookup import Lookup, lookup
 from watchkeeper.reports.why.walk import Walk, Weight

@@ -7,12 +7,11 @@ may stand once. Constructs that make a small file large or endless are refused.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.scenarios.text.errors import Problem, ScenarioError, shown
 from watchkeeper.scenarios.text.size_check import DEEPEST, MOST_VALUES, glance
 

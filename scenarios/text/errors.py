@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
-
-from watchkeeper.model.values.frozen import dataclass
 
 MOST_SHOWN = 10
 LONGEST_VALUE = 60

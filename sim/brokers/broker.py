@@ -12,7 +12,7 @@ the periodic work under way, and closes its logs only then: a log has one writer
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from watchkeeper.model.actor.effects import Partition, sleep
@@ -33,7 +33,6 @@ from watchkeeper.model.log.storage import NoSuchFile, Send, StorageError
 from watchkeeper.model.plan.plan import StoragePlan
 from watchkeeper.model.registry.paths import partition_07
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.brokers.metrics import HostMetrics
 from watchkeeper.sim.disk.host_costs import MACHINES, Connection
 from watchkeeper.sim.process.process import Node

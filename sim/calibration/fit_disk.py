@@ -15,12 +15,11 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from watchkeeper.model.calibration.disk import MIB, PAGE_BYTES, MeasuredDisk
 from watchkeeper.model.calibration.latency import LEVELS
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.disk.host_costs import MACHINES, MachineProfile
 from watchkeeper.sim.disk.models import NS, Device
 from watchkeeper.sim.engine.random_streams import quantiles

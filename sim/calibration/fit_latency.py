@@ -18,7 +18,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 from watchkeeper.model.calibration.latency import (
     PIPELINED_READ,
@@ -29,7 +29,6 @@ from watchkeeper.model.calibration.latency import (
     Measured,
     quantile,
 )
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 from watchkeeper.sim.engine.random_streams import Quantiles, Stream, quantiles
 

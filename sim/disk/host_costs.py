@@ -8,9 +8,9 @@ A million calls of 0.3 us take 0.3 s.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heapreplace
 
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.disk.models import DEVICES, MIB, NS, Device
 from watchkeeper.sim.engine.kernel import Kernel
 

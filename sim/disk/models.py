@@ -11,9 +11,9 @@ What the array makes of random writes is not written down anywhere here; it foll
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isqrt
 
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.engine.random_streams import Quantiles, quantiles
 
 NS = 1_000_000_000

@@ -10,12 +10,11 @@ producers write them: a name, a number, and a filler, which compresses well.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.contents import ENTRY_OVERHEAD_BYTES
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.engine.random_streams import Quantiles, quantiles
 
 

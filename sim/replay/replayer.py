@@ -14,6 +14,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from watchkeeper.model.actor.effects import CloseSession, FetchExactly, NextEvent
@@ -28,7 +29,6 @@ from watchkeeper.model.plan.faults import VERBS, Action, FaultEffect
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Header, Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.replay.stepped_client import SteppedClient
 from watchkeeper.sim.replay.stepped_process import (
     CLOSING,

@@ -7,7 +7,7 @@ Everything else is as in any simulation: the same clients, servers and fetchers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simpy.events import Event
@@ -31,7 +31,6 @@ from watchkeeper.model.actor.tasks import Put
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import described_operation
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.sim.brokers.rate_fetcher import Fetcher
 from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.driver import REQUESTS, AnswerFollows, Driver

@@ -182,30 +182,11 @@ def called_in(module: str) -> set[str]:
     }
 
 
-COMPILES = {"model/values/frozen.py": {"exec"}}
-"""Module -> what it calls nevertheless: the methods of a class are compiled from its fields."""
-
-
 def test_the_model_calls_nothing_that_differs_between_runs() -> None:
     """`id` and `hash` change from process to process, `open` and `print` do I/O."""
-    strays = {
-        module: called_in(module) & DIFFERS - COMPILES.get(module, set())
-        for module in modules("model")
-    }
+    strays = {module: called_in(module) & DIFFERS for module in modules("model")}
 
     assert {module: wrong for module, wrong in strays.items() if wrong} == {}
-
-
-def test_frozen_values_of_the_model_are_quick_to_import() -> None:
-    """A frozen class with slots is made by `model/values/frozen.py`, not by the library."""
-    strays = [
-        module
-        for module in modules("model")
-        if "@dataclass(frozen=True, slots=True)" in (HOME / module).read_text()
-        and "watchkeeper.model.values.frozen" not in (HOME / module).read_text()
-    ]
-
-    assert strays == []
 
 
 def test_every_imported_library_is_a_declared_dependency() -> None:

@@ -16,6 +16,7 @@ Kafka 0.7 did not notice it either.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -30,7 +31,6 @@ from watchkeeper.model.actor.retry import Direct
 from watchkeeper.model.actor.tasks import Post
 from watchkeeper.model.group.registration import set_child_watch
 from watchkeeper.model.registry import paths as registry
-from watchkeeper.model.values.frozen import dataclass
 
 BROKERS = "brokers"
 """The name of the posted table."""

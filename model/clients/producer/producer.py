@@ -15,6 +15,7 @@ task for each broker. In both cases the application learns nothing more after `s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from watchkeeper.model.actor.effects import sleep
@@ -45,7 +46,6 @@ from watchkeeper.model.clients.producer.record_batch import (
 )
 from watchkeeper.model.clients.producer.settings import ProducerSettings
 from watchkeeper.model.log.format.requests import ANY_PARTITION, MultiProduceRequest
-from watchkeeper.model.values.frozen import dataclass
 
 TABLE_POLL_MS = 10
 """The interval at which a starting producer looks for the broker table."""

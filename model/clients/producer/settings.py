@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from watchkeeper.model.clients.errors import InvalidConfig
 from watchkeeper.model.clients.producer.partitioners import PARTITIONERS
 from watchkeeper.model.clients.producer.record_batch import ENCODERS
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Its maps have no order; every walk over them is sorted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from immutables import Map
@@ -17,7 +17,6 @@ from watchkeeper.model.controller.state_machines.states import PartitionStatus, 
 from watchkeeper.model.registry.payloads import TopicAssignment
 from watchkeeper.model.replication.registry import Leadership
 from watchkeeper.model.replication.requests import DELETED, BrokerAddress, LeaderState
-from watchkeeper.model.values.frozen import dataclass
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from watchkeeper.model.actor.effects import Partition, emit
@@ -52,7 +52,6 @@ from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment, TopicConfig
 from watchkeeper.model.replication.registry import Leadership, leadership_in
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.values.frozen import dataclass
 
 T = TypeVar("T")
 

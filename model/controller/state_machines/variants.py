@@ -8,11 +8,10 @@ a variant's name.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.model.group.variants import Reads, RequestPolicy
-from watchkeeper.model.values.frozen import dataclass
 
 
 class StartOrder(StrEnum):

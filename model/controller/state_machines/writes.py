@@ -5,12 +5,13 @@ Each raises the leader epoch by one and is signed with the controller's epoch.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.controller.state_machines.selectors import Choice
 from watchkeeper.model.controller.state_machines.variants import LastInSync
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
 from watchkeeper.model.replication.registry import Leadership
-from watchkeeper.model.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

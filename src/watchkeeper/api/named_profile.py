@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from watchkeeper.model.values.frozen import dataclass
+from dataclasses import dataclass
+
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 
 

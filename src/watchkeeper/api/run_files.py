@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.api import folder
@@ -12,7 +13,6 @@ from watchkeeper.console.exit import cannot_write
 from watchkeeper.console.progress import timed
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.reports import pictures_of
 from watchkeeper.scenarios.overrides import changed
 from watchkeeper.scenarios.text.units import duration_text

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.extras import needing
-from watchkeeper.model.values.frozen import dataclass
 
 if TYPE_CHECKING:
     from watchkeeper.real.access import Access

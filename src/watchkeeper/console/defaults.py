@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from click.core import ParameterSource
 
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.progress import VARIABLE as PROGRESS
-from watchkeeper.model.values.frozen import dataclass
 
 FILE, PYPROJECT = "watchkeeper.toml", "pyproject.toml"
 TABLE = ("tool", "watchkeeper")

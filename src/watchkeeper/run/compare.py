@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.plan.bounds import variants_in, variants_in_words
 from watchkeeper.model.properties.verdicts import Verdict, counted
 from watchkeeper.model.trace.trace import named_run
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.run import run
 from watchkeeper.run.comparison import Comparison, Side, Spread, ranged, verdicts_text
 from watchkeeper.run.live_run import Where, abortable

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from watchkeeper.api.result import Result
 from watchkeeper.model.properties.verdicts import verdict_word
@@ -17,7 +18,6 @@ from watchkeeper.model.registry.paths import parse_owner
 from watchkeeper.model.trace.counts import operations_in
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
-from watchkeeper.model.values.frozen import dataclass
 
 Owners = tuple[tuple[str, str], ...]
 """(group, topic and partition) and the member that holds it, sorted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.extras import needing
 from watchkeeper.console.zookeeper import hosts_in, implementation_of, in_words
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.scenarios.text.units import duration_text
 from watchkeeper.sim.world import Simulated
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from watchkeeper.console.exit import USAGE, Stop
-from watchkeeper.model.values.frozen import dataclass
 from watchkeeper.run.run import STANDARD_INPUT, loaded, stopped_by
 from watchkeeper.scenarios import ScenarioError
 
