@@ -183,6 +183,7 @@ def test_settled_sees_a_usage_error_where_a_group_never_settles(
     assert "a usage error" in seen("settled")
 
 
+@pytest.mark.slow
 def test_new_groups_sees_an_attempt_that_fails_for_a_missing_znode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

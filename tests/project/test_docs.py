@@ -32,6 +32,7 @@ LONG = (
     "docs/how-to/activity.md",
     "docs/how-to/continuous-integration.md",
     "docs/how-to/explore.md",
+    "docs/how-to/explore-your-own.md",
     "docs/how-to/explore-replicas.md",
     "docs/how-to/keep-offsets-in-kafka.md",
     "docs/how-to/load-from-brokers.md",
@@ -40,6 +41,7 @@ LONG = (
     "docs/how-to/property-tests.md",
     "docs/how-to/sweep.md",
     "docs/how-to/test-a-lock-a-queue-a-service.md",
+    "docs/how-to/test-kazoo-code.md",
 )
 """Pages whose commands take a quarter of a minute and more."""
 SHOWING = [

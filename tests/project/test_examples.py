@@ -163,6 +163,7 @@ def test_the_lock_holds_in_virtual_time(tmp_path: Path) -> None:
         run(tmp_path, *options, "test_broken.py")
 
 
+@pytest.mark.slow
 def test_a_library_from_outside_runs_in_virtual_time(tmp_path: Path) -> None:
     """tooz works without faults, and an ended session does what its page says."""
     pytest.importorskip("tooz", reason="tooz is not installed; pip install tooz")

@@ -264,6 +264,7 @@ def measured(tmp_path: Path, names: str, killers: str, code: int) -> dict[str, d
     return {row["mutant"]: row for row in map(json.loads, out.read_text().splitlines())}
 
 
+@pytest.mark.slow
 def test_a_mistake_is_killed_by_a_run_and_a_search_and_another_form_is_not(
     tmp_path: Path,
 ) -> None:

@@ -37,7 +37,7 @@ from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import HARDENED, REPLICATIONS
 
-RUNS = 4 * SEEDS
+RUNS = 2 * SEEDS
 BROKERS = ("broker/0", "broker/1", "broker/2", "broker/3")
 PURPOSES = ("write state", "write isr", "reassign", "elect preferred", "delete topic", "register")
 

@@ -141,7 +141,7 @@ def test_a_topic_can_be_deleted_at_any_moment(moment: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "moments", [range(0, 100, 4), pytest.param(range(100), marks=pytest.mark.slow)], ids=len
+    "moments", [range(0, 100, 10), pytest.param(range(100), marks=pytest.mark.slow)], ids=len
 )
 def test_a_topic_can_be_deleted_while_it_is_read(moments: range) -> None:
     """A fetch that comes while its log is being deleted loses its connection; no broker fails.

@@ -234,6 +234,7 @@ STEPS: st.SearchStrategy[Any] = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(script=st.lists(st.tuples(st.integers(0, 2), STEPS), min_size=10, max_size=40))
 @settings(max_examples=150, derandomize=True, deadline=None)
 def test_clients_who_prove_names_cannot_tell_a_real_server_from_the_machine(

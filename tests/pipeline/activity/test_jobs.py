@@ -198,6 +198,7 @@ def counted(written: list[Written]) -> dict[str, int]:
     return {item.name: item.rows for item in written}
 
 
+@pytest.mark.slow
 def test_a_table_is_made_anew_in_its_place(
     spark: Any, events: list[Event], tmp_path: Path
 ) -> None:
@@ -363,6 +364,7 @@ def elsewhere(logs: Path, out: Path) -> subprocess.Popen[str]:
 # --- what is reported ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_comes_behind_the_watermark_is_reported(
     spark: Any, events: list[Event], tmp_path: Path
 ) -> None:

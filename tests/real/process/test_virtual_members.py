@@ -54,8 +54,11 @@ def violated(findings: Iterable[Finding]) -> set[str]:
     }
 
 
-LONG = ("offsets-move-to-kafka-and-back", "offsets-roll-back-as-worded")
-"""Minutes of virtual time in which every member waits for its coordinator."""
+LONG = (
+    *("offsets-move-to-kafka-and-back", "offsets-roll-back-as-worded", "coordinator-crash"),
+    *("mirror-commits-first", "offset-before-claim"),
+)
+"""Minutes of virtual time, with many requests."""
 
 
 @pytest.mark.parametrize(
