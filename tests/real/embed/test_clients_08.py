@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 
 from tests.support.live.broker_process import HOST, BrokerProcess, brokers
+from tests.support.live.moving_leader import OF_08, address_of, two_brokers
 from tests.support.live_zookeeper import until
 from watchkeeper import Producer, SimpleConsumer
 from watchkeeper.model.clients.errors import (
@@ -22,14 +22,10 @@ from watchkeeper.model.clients.errors import (
 )
 from watchkeeper.model.clients_08.errors import FailedToSendMessage, RefusedByBroker
 from watchkeeper.model.clients_08.partitioners import array_hash
-from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.real.embed.simple_consumer import Wanted
 from watchkeeper.real.ports import free_ports
 from watchkeeper.real.process.sync_calls import Closed
-from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 
-OF_08 = ("--protocol", "0.8")
 PARTITIONS = 3
 TOPICS = (f"topic-{number}" for number in count())
 AT_ONCE = {"producer.type": "async", "queue.buffering.max.ms": 1}
@@ -40,10 +36,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker of 0.8 with three partitions a topic; each test uses its own topic."""
     with brokers(tmp_path_factory.mktemp("broker") / "logs") as start:
         yield start(f"num.partitions={PARTITIONS}", more=OF_08)
-
-
-def address_of(process: BrokerProcess) -> str:
-    return f"{HOST}:{process.port}"
 
 
 def producer_of(process: BrokerProcess, **config: Any) -> Producer:
@@ -176,55 +168,21 @@ def test_a_broker_that_comes_back(tmp_path: Path) -> None:
         assert payloads(broker, "clicks") == [b"one", b"two"]
 
 
-def state(leader: int) -> bytes:
-    """The state of a partition, as a controller writes it."""
-    return PartitionState(
-        controller_epoch=1, leader=leader, leader_epoch=leader, isr=(1, 2)
-    ).encode()
-
-
 def test_a_leader_that_moves(tmp_path: Path) -> None:
     """The old leader refuses what is sent to it; it is sent to the new one."""
-    with (
-        ensemble_of(Implementation.PYTHON, inside=tmp_path / "zk") as ensemble,
-        brokers(tmp_path / "1") as start_first,
-        brokers(tmp_path / "2") as start_second,
-    ):
-        ensemble.start()
-        client = KazooClient(ensemble.hosts)
-        client.start()
-        where = paths.partition_state(paths.Partition("clicks", "0"))
-        try:
-            assigned = b'{"version":1,"partitions":{"0":[1,2]}}'
-            client.create(paths.topic("clicks"), assigned, makepath=True)
-            client.create(where, state(leader=1), makepath=True)
-            registry = ("--zookeeper", ensemble.hosts)
-            first = start_first(more=(*OF_08, "--id", "1", *registry))
-            second = start_second(more=(*OF_08, "--id", "2", *registry))
-            config = {"request_required_acks": 1, "message_send_max_retries": 1000}
-            with producer_of(first, **config) as producer:
-                producer.send("clicks", b"one")
-                client.set(where, state(leader=2))
-                _await_leader(first, second)
-                producer.send("clicks", b"two", b"three")
-            with SimpleConsumer(address_of(second), protocol="0.8") as consumer:
-                found = [each.payload for each in consumer.fetch("clicks", 0, 0)]
-            assert found == [b"two", b"three"]
-            with (
-                SimpleConsumer(address_of(first), protocol="0.8") as consumer,
-                pytest.raises(RefusedByBroker, match="NOT_LEADER_FOR_PARTITION"),
-            ):
-                consumer.fetch("clicks", 0, 0)
-        finally:
-            client.stop()
-            client.close()
-
-
-def _await_leader(first: BrokerProcess, second: BrokerProcess) -> None:
-    """Until both brokers say that the second one leads."""
-    for process in (first, second):
-        with SimpleConsumer(address_of(process), protocol="0.8") as consumer:
-            until(lambda: consumer.leaders("clicks") == {0: address_of(second)})
+    config = {"request_required_acks": 1, "message_send_max_retries": 1000}
+    with two_brokers(tmp_path, leader=1) as two, producer_of(two.first, **config) as producer:
+        producer.send("clicks", b"one")
+        two.move_leader(2)
+        producer.send("clicks", b"two", b"three")
+        with SimpleConsumer(address_of(two.second), protocol="0.8") as consumer:
+            found = [each.payload for each in consumer.fetch("clicks", 0, 0)]
+        assert found == [b"two", b"three"]
+        with (
+            SimpleConsumer(address_of(two.first), protocol="0.8") as consumer,
+            pytest.raises(RefusedByBroker, match="NOT_LEADER_FOR_PARTITION"),
+        ):
+            consumer.fetch("clicks", 0, 0)
 
 
 # --- the simple consumer ---------------------------------------------------------------

@@ -9,22 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from kazoo.client import KazooClient
 
 from tests.real.embed.test_pages import Started, written
 from tests.support.live.broker_process import HOST, BrokerProcess, brokers
+from tests.support.live.moving_leader import OF_08, two_brokers
 from tests.support.live_zookeeper import until
-from watchkeeper import Connector, Producer, SimpleConsumer
-from watchkeeper.model.actor.effects import Partition
+from watchkeeper import Connector, Producer
 from watchkeeper.model.clients.errors import ConsumerTimeout
 from watchkeeper.model.log.format.errors import InvalidFetchSize
-from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.real.embed.connector import MessageStream, Received
 from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 
 PAGE = "docs/how-to/send-and-receive.md"
-OF_08 = ("--protocol", "0.8")
 PARTITIONS = 4
 NAMES = (f"name-{number}" for number in count())
 FROM_THE_BEGIN = {"auto.offset.reset": "smallest", "consumer.timeout.ms": 500}
@@ -176,60 +172,27 @@ def test_members_share_the_partitions_and_a_new_one_takes_some(cluster: Cluster)
 # --- leaders ---------------------------------------------------------------------------
 
 
-def state(leader: int) -> bytes:
-    """The state of a partition, as a controller writes it."""
-    return PartitionState(
-        controller_epoch=1, leader=leader, leader_epoch=leader, isr=(1, 2)
-    ).encode()
-
-
 def test_it_follows_a_leader_that_moves_and_one_that_comes_back(tmp_path: Path) -> None:
-    with (
-        ensemble_of(Implementation.PYTHON, inside=tmp_path / "zk") as ensemble,
-        brokers(tmp_path / "1") as start_first,
-        brokers(tmp_path / "2") as start_second,
-    ):
-        ensemble.start()
-        client = KazooClient(ensemble.hosts)
-        client.start()
-        where = paths.partition_state(Partition("clicks", "0"))
-        registry = ("--zookeeper", ensemble.hosts)
-        try:
-            assigned = b'{"version":1,"partitions":{"0":[1,2]}}'
-            client.create(paths.topic("clicks"), assigned, makepath=True)
-            client.create(where, state(leader=2), makepath=True)
-            first = start_first(more=(*OF_08, "--id", "1", *registry))
-            second = start_second(more=(*OF_08, "--id", "2", *registry))
-            one, two = Cluster(ensemble.hosts, first), Cluster(ensemble.hosts, second)
-            retry = {"message.send.max.retries": 1000}
-            with one.producer(**retry) as producer, one.connector("billing") as connector:
-                # These brokers do not replicate, so each has a message at offset 0 of its own.
-                producer.send("clicks", b"in place of one")
-                client.set(where, state(leader=1))
-                _until_led_by(one.address, one.address, two.address)
-                [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
-                producer.send("clicks", b"one")
-                assert [each.value for each in received(stream, 1)] == [b"one"]
+    with two_brokers(tmp_path, leader=2) as two:
+        cluster = Cluster(two.hosts, two.first)
+        with (
+            cluster.producer(**{"message.send.max.retries": 1000}) as producer,
+            cluster.connector("billing") as connector,
+        ):
+            # These brokers do not replicate, so each has a message at offset 0 of its own.
+            producer.send("clicks", b"in place of one")
+            two.move_leader(1)
+            [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+            producer.send("clicks", b"one")
+            assert [each.value for each in received(stream, 1)] == [b"one"]
 
-                client.set(where, state(leader=2))
-                _until_led_by(two.address, one.address, two.address)
-                producer.send("clicks", b"two")
-                assert [each.value for each in received(stream, 1)] == [b"two"]
+            two.move_leader(2)
+            producer.send("clicks", b"two")
+            assert [each.value for each in received(stream, 1)] == [b"two"]
 
-                second.kill()
-                start_second(more=(*OF_08, "--id", "2", "--port", str(second.port), *registry))
-                producer.send("clicks", b"three")
-                assert [each.value for each in received(stream, 1)] == [b"three"]
-        finally:
-            client.stop()
-            client.close()
-
-
-def _until_led_by(leader: str, *addresses: str) -> None:
-    """Until these brokers say that this one leads."""
-    for address in addresses:
-        with SimpleConsumer(address, protocol="0.8") as consumer:
-            until(lambda: consumer.leaders("clicks") == {0: leader})
+            two.restart_second()
+            producer.send("clicks", b"three")
+            assert [each.value for each in received(stream, 1)] == [b"three"]
 
 
 # --- errors ----------------------------------------------------------------------------
