@@ -141,6 +141,11 @@ def second_failover(trace: Trace) -> Failover:
         )
     own = [event for event in events[begin.seq : end.seq] if event.node == begin.node]
     asked = [event for event in own if event.kind == EventKind.REQUEST]
+    if any(event.detail["purpose"] == "create state" for event in asked):
+        raise Unfinished(
+            f"{begin.node} still created partitions that its predecessor had not come to: the "
+            "figures would not be those of a failover"
+        )
     sent = sum(1 for event in own if event.kind == EventKind.CONTROL_SENT)
     operations = sum(event.detail.get("number", 1) for event in asked)
     return Failover(len(asked), operations, sent, (end.t_us - begin.t_us) / 1e6)
