@@ -144,16 +144,16 @@ def _paths() -> Iterator[str]:
         yield from _path(name)
 
 
+def _rows(variant: str) -> list[Row]:
+    return [row_of(variant, faults, 2) for faults in FAULTS]
+
+
 def _path(name: str) -> Iterator[str]:
-    """Yield the nearest violation of a property, in the first variant that violates it."""
-    for variant in VARIANTS:
-        rows = [row_of(variant, faults, 2) for faults in FAULTS]
-        found = [(row.violations[name], row.faults) for row in rows if name in row.violations]
-        if found:
-            result, faults = min(found, key=lambda pair: steps_of(pair[0]))
-            yield f"**{name}**, `{variant}`, {faults}:"
-            yield "\n".join(["```text", *_steps(result), "```"])
-            return
+    found = running.nearest(name, _rows, steps_of)
+    if found is not None:
+        title, result = found
+        yield title
+        yield "\n".join(["```text", *_steps(result), "```"])
 
 
 def _steps(result: ExploreResult) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.cluster.control_plane import AT_REST, OF_WRITES
@@ -125,16 +125,28 @@ def running_brokers(table: Table) -> Iterator[str]:
         yield from _path(name)
 
 
-def _path(name: str) -> Iterator[str]:
-    """Yield the nearest violation of a property, in the first variant that violates it."""
+def nearest(
+    name: str, rows_of: Callable[[str], Sequence[Any]], length: Callable[[Any], int]
+) -> tuple[str, Any] | None:
+    """Return a title and the nearest violation, in the first variant that violates a property."""
     for variant in VARIANTS:
-        rows = [row_of(variant, faults, brokers) for brokers in SIZES for faults in FAULTS]
-        found = [(row.violations[name], row.faults) for row in rows if name in row.violations]
-        if found:
-            told, faults = min(found, key=lambda pair: len(pair[0].steps))
-            yield f"**{name}**, `{variant}`, {faults}:"
-            yield "\n".join(["```text", *map(_line, told.steps), told.proof, "```"])
-            return
+        rows = [row for row in rows_of(variant) if name in row.violations]
+        if rows:
+            row = min(rows, key=lambda row: length(row.violations[name]))
+            return f"**{name}**, `{variant}`, {row.faults}:", row.violations[name]
+    return None
+
+
+def _rows(variant: str) -> list[Row]:
+    return [row_of(variant, faults, brokers) for brokers in SIZES for faults in FAULTS]
+
+
+def _path(name: str) -> Iterator[str]:
+    found = nearest(name, _rows, lambda told: len(told.steps))
+    if found is not None:
+        title, told = found
+        yield title
+        yield "\n".join(["```text", *map(_line, told.steps), told.proof, "```"])
 
 
 def _line(step: CounterexampleStep) -> str:

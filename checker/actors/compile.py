@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,8 +111,7 @@ class CompiledProgram:
             if number is not None:
                 self._compare_lookalikes(number, state)
                 return number
-            coroutine = self._begun(state)
-            outcome = self._checked(coroutine, state, ())
+            outcome, coroutine = self._outcome(state, ())
             if not outcome.is_over:
                 return self._keep(Node(state, (), outcome.effect), coroutine)
             if isinstance(outcome.state, Ended):
@@ -138,11 +137,7 @@ class CompiledProgram:
         return self._failures.get((number, answer), "")
 
     def _next_node(self, state: Any, answers: tuple[Any, ...], before: int) -> int:
-        coroutine = self._waiting.pop(before, None)
-        is_there = coroutine is not None
-        if coroutine is None:
-            coroutine = self._begun(state)
-        outcome = self._checked(coroutine, state, answers, is_there=is_there)
+        outcome, coroutine = self._outcome(state, answers, self._waiting.pop(before, None))
         if outcome.is_over:
             if isinstance(outcome.state, Ended):
                 return self._keep(Node(state, answers, outcome.state))
@@ -176,7 +171,7 @@ class CompiledProgram:
         number = len(self.nodes)
         self.nodes.append(node)
         self._before.append(before)
-        if coroutine is not None and not self._is_foreign:
+        if coroutine is not None:
             self._waiting[number] = coroutine
             if len(self._waiting) > MOST_WAITING:
                 self._waiting.popitem(last=False)[1].close()
@@ -192,27 +187,33 @@ class CompiledProgram:
         refuse_unless_coroutine(self.name, self.program.turn, coroutine)
         return coroutine
 
-    def _checked(
-        self, coroutine: Any, state: Any, answers: tuple[Any, ...], *, is_there: bool = False
-    ) -> TurnOutcome:
-        """Run a turn on, and again from its begin if its program may break the contract.
+    def _outcome(
+        self, state: Any, answers: tuple[Any, ...], waiting: Any = None
+    ) -> tuple[TurnOutcome, Any]:
+        """Return where a turn leads, and the coroutine that is there now.
 
-        `is_there` says that the coroutine waits for the last one of the answers.
+        `waiting` is one that waits for the last of the answers. A program that may break the
+        contract is run twice, from its begin, and none of its coroutines waits.
         """
-        with guarded(self.name) if self._is_foreign else nullcontext():
-            given = answers[-1:] if is_there else (None, *answers)
-            outcome = self._sent(coroutine, state, answers, given)
         if self._is_foreign:
-            coroutine.close()
-            with watched(self.name):
-                repeated = self._run(state, answers)
-            if outcome != repeated:
-                raise NotDeterministic(self.name, self._line(state, answers), outcome, repeated)
+            outcome, coroutine = self._run_twice(state, answers), None
+        else:
+            coroutine = self._begun(state) if waiting is None else waiting
+            given = (None, *answers) if waiting is None else answers[-1:]
+            outcome = self._sent(coroutine, state, answers, given)
         lookalike = self._lookalikes.get(state)
         if lookalike is not None:
             other_outcome = self._run(lookalike, answers)
             if other_outcome != outcome:
                 raise UnequalStates(self.name, state, lookalike, answers, outcome, other_outcome)
+        return outcome, coroutine
+
+    def _run_twice(self, state: Any, answers: tuple[Any, ...]) -> TurnOutcome:
+        outcome = self._run(state, answers)
+        with watched(self.name):
+            repeated = self._run(state, answers)
+        if outcome != repeated:
+            raise NotDeterministic(self.name, self._line(state, answers), outcome, repeated)
         return outcome
 
     def _run(self, state: Any, answers: tuple[Any, ...]) -> TurnOutcome:
@@ -233,7 +234,7 @@ class CompiledProgram:
             effect = None
             for answer in given:
                 effect = coroutine.send(answer)
-            if len(answers) >= LONGEST_TURN:
+            if len(answers) > LONGEST_TURN:
                 raise TurnNeverEnds(self.name, place_of(coroutine), LONGEST_TURN)
             refuse_unless_effect(self.name, effect, coroutine)
             return TurnOutcome(effect)

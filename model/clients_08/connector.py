@@ -7,24 +7,22 @@ from the offset on that was requested.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
-from watchkeeper.model.actor.rpc import Call, CallError, HangUp
-from watchkeeper.model.actor.tasks import put
+from watchkeeper.model.actor.rpc import Call, HangUp
 from watchkeeper.model.clients.consumer.connector import Connector
-from watchkeeper.model.clients.consumer.fetcher_tasks import BrokerFetcher
-from watchkeeper.model.clients.consumer.positions import (
-    FetchedChunk,
-    FetchListener,
-    FetchPosition,
+from watchkeeper.model.clients.consumer.positions import FetchListener, FetchPosition
+from watchkeeper.model.clients.consumer.replicated_fetcher import (
+    Fetched,
+    LeaderFetcher,
+    ReplicatedFetcher,
 )
-from watchkeeper.model.clients.consumer.replicated_fetcher import ReplicatedFetcher
 from watchkeeper.model.clients_08.errors import RefusedByBroker
 from watchkeeper.model.clients_08.keyed_chunk import KeyedChunk
 from watchkeeper.model.clients_08.registered_leaders import RegisteredLeaders
 from watchkeeper.model.clients_08.simple import SimpleConsumer08
 from watchkeeper.model.group.state import Consumer
-from watchkeeper.model.log.format.errors import InvalidFetchSize, LogError
 from watchkeeper.model.log.format.message_08 import offset_after
 from watchkeeper.model.log.format.requests import EARLIEST, LATEST
 from watchkeeper.model.log.format.requests_08 import PartitionError
@@ -43,8 +41,8 @@ MIN_BYTES = 1
 """`fetch.min.bytes`."""
 
 
-class WireLeaderFetcher(BrokerFetcher):
-    """Fetches all partitions of a consumer that one broker leads, in the protocol of 0.8."""
+class WireLeaderFetcher(LeaderFetcher):
+    """Fetches from a broker in the protocol of 0.8."""
 
     fetcher: WireFetcher
 
@@ -53,88 +51,66 @@ class WireLeaderFetcher(BrokerFetcher):
         await super().run()
         await HangUp(self.address)
 
-    async def _try_round(self, positions: Sequence[FetchPosition]) -> int:
-        """Fetch once; return the number of bytes that came."""
-        try:
-            ready = [each for each in positions if await self._has_place(each)]
-            parts = await self._fetched(ready) if ready else {}
-        except (CallError, LogError):
-            self.failures += 1
-            self.fetcher.listener.on_failure(self.address, self.failures)
-            await HangUp(self.address)
-            await self.fetcher.lose_leader([each for each in positions if not each.is_stopped])
-            return 0
-        self.failures = 0
-        read = 0
-        for position in ready:
-            part = parts.get((position.partition.topic, position.index))
-            # A rebalance may have stopped the position while the request was under way.
-            if part is not None and not position.is_stopped:
-                read += await self._take(position, part)
-        return read
-
-    async def _fetched(
-        self, positions: Sequence[FetchPosition]
-    ) -> Mapping[tuple[str, int], PartitionFetched]:
-        wanted = sorted(
-            (each.partition.topic, each.index, each.fetch_offset) for each in positions
-        )
+    async def _fetched(self, positions: Sequence[FetchPosition]) -> Iterable[Fetched]:
+        ready = {
+            (each.partition.topic, each.index): each
+            for each in positions
+            if await self._has_begun(each)
+        }
+        if not ready:
+            return ()
         topics = grouped(
-            (topic, PartitionFetch(number, offset, self.settings.fetch_bytes))
-            for topic, number, offset in wanted
+            (topic, PartitionFetch(number, each.fetch_offset, self.settings.fetch_bytes))
+            for (topic, number), each in sorted(ready.items(), key=itemgetter(0))
         )
         request = ClientRequest(FetchRequest(WAIT_MS, MIN_BYTES, topics), self.fetcher.client_id)
-        response: FetchResponse = await Call(
-            self.address, request, self.settings.socket_timeout_ms + WAIT_MS
-        )
-        return {(topic, part.partition): part for topic, part in flat(response.topics)}
+        timeout_ms = self.settings.socket_timeout_ms + WAIT_MS
+        response: FetchResponse = await Call(self.address, request, timeout_ms)
+        return [
+            (ready[topic, part.partition], part)
+            for topic, part in flat(response.topics)
+            if (topic, part.partition) in ready
+        ]
 
     async def _take(self, position: FetchPosition, part: PartitionFetched) -> int:
         if part.error_code == PartitionError.OFFSET_OUT_OF_RANGE:
-            await self._move(position, "out of range")
+            await self._begin_anew(position, "out of range")
         elif part.error_code != PartitionError.NONE:
             await self.fetcher.lose_leader([position])
         elif part.messages:
-            return await self._enqueue(position, part.messages)
+            return await self._take_messages(position, part.messages)
         return 0
 
-    async def _enqueue(self, position: FetchPosition, messages: bytes) -> int:
-        """Queue what came for its stream, and only then advance the fetch offset."""
-        after = offset_after(messages)
-        bound = self.settings.queued_chunks
+    async def _take_messages(self, position: FetchPosition, messages: bytes) -> int:
+        after, begin = offset_after(messages), position.fetch_offset
         if after is None:
-            position.is_failed = True
-            where = f"{position.partition} at {self.address}"
-            await put(position.queue, FetchedChunk(position, InvalidFetchSize(where)), bound)
+            await self._enqueue(position, None, begin)
             return 0
-        chunk = KeyedChunk(position.partition, messages, position.fetch_offset)
-        await put(position.queue, FetchedChunk(position, chunk), bound)
-        position.fetch_offset = max(after, position.fetch_offset)
+        chunk = KeyedChunk(position.partition, messages, begin)
+        await self._enqueue(position, chunk, max(after, begin))
         return len(messages)
 
     # --- the first offset ----------------------------------------------------------------
 
-    async def _has_place(self, position: FetchPosition) -> bool:
+    async def _has_begun(self, position: FetchPosition) -> bool:
         """Whether the position has an offset; without a committed one, request it first."""
         if position.fetch_offset < 0:
-            await self._move(position, "no offset")
+            await self._begin_anew(position, "no offset")
         return position.fetch_offset >= 0 and not position.is_stopped
 
-    async def _move(self, position: FetchPosition, why: str) -> None:
+    async def _begin_anew(self, position: FetchPosition, why: str) -> None:
         """Move to the beginning or the end of the log, as `auto.offset.reset` says."""
-        earliest = self.settings.auto_offset_reset == "smallest"
-        timeout_ms = self.settings.socket_timeout_ms
-        broker = SimpleConsumer08(self.address, timeout_ms=timeout_ms)
-        where = position.partition.topic, position.index
+        time = EARLIEST if self.settings.auto_offset_reset == "smallest" else LATEST
+        broker = SimpleConsumer08(self.address, timeout_ms=self.settings.socket_timeout_ms)
         try:
-            [offset] = await broker.offsets_before(*where, EARLIEST if earliest else LATEST, 1)
+            [offset] = await broker.offsets_before(
+                position.partition.topic, position.index, time, 1
+            )
         except RefusedByBroker:
-            if not position.is_stopped:
-                await self.fetcher.lose_leader([position])
+            await self.fetcher.lose_leader([position])
             return
         if not position.is_stopped:
-            position.reset_to(offset)
-            self.fetcher.listener.on_reset(position, offset, why)
+            self._move(position, offset, why)
 
 
 class WireFetcher(ReplicatedFetcher):

@@ -13,7 +13,7 @@ from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.actor.tasks import below
 from watchkeeper.model.clients.errors import NoBrokersForPartition
 from watchkeeper.model.wire_08.client_request import ClientRequest
-from watchkeeper.model.wire_08.metadata import HAS_A_LEADER, MetadataRequest, MetadataResponse
+from watchkeeper.model.wire_08.metadata import MetadataRequest, MetadataResponse, leaders_in
 
 
 class LedPartition(NamedTuple):
@@ -55,14 +55,7 @@ class Leaders:
         )
 
     def _learn(self, found: MetadataResponse) -> None:
-        where = {each.broker: f"{each.host}:{each.port}" for each in found.brokers}
         for topic in found.topics:
-            led = sorted(
-                LedPartition(
-                    one.partition,
-                    where.get(one.leader, "") if one.error_code in HAS_A_LEADER else "",
-                )
-                for one in topic.partitions
-            )
+            led = tuple(LedPartition(*pair) for pair in leaders_in(found, topic).items())
             if led or topic.error_code:
-                self._known[topic.topic] = tuple(led)
+                self._known[topic.topic] = led

@@ -15,7 +15,7 @@ from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.group.reads import broker_addresses
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.wire_08.client_request import ClientRequest
-from watchkeeper.model.wire_08.metadata import HAS_A_LEADER, MetadataRequest, MetadataResponse
+from watchkeeper.model.wire_08.metadata import MetadataRequest, MetadataResponse, leaders_in
 
 
 class RegisteredLeaders:
@@ -56,8 +56,6 @@ class RegisteredLeaders:
         self._addresses.pop(partition, None)
 
     def _learn(self, found: MetadataResponse) -> None:
-        where = {each.broker: f"{each.host}:{each.port}" for each in found.brokers}
         for topic in found.topics:
-            for one in topic.partitions:
-                leader = where.get(one.leader, "") if one.error_code in HAS_A_LEADER else ""
-                self._addresses[Partition(topic.topic, str(one.partition))] = leader
+            for number, address in leaders_in(found, topic).items():
+                self._addresses[Partition(topic.topic, str(number))] = address

@@ -22,7 +22,7 @@ from watchkeeper.model.log.format.requests_08 import (
 from watchkeeper.model.wire_08.by_topic import grouped
 from watchkeeper.model.wire_08.client_request import ClientRequest
 from watchkeeper.model.wire_08.fetch import FetchRequest, PartitionFetch
-from watchkeeper.model.wire_08.metadata import HAS_A_LEADER, MetadataRequest
+from watchkeeper.model.wire_08.metadata import MetadataRequest, leaders_in
 
 CLIENT = "watchkeeper"
 
@@ -89,14 +89,10 @@ class SimpleConsumer08:
         A topic that is not there is created, if the broker does that.
         """
         found = await self._call(MetadataRequest((topic,)))
-        where = {each.broker: f"{each.host}:{each.port}" for each in found.brokers}
         [described] = found.topics
         if described.error_code and not described.partitions:
             raise RefusedByBroker(f"topic {topic} at {self.address}", described.error_code)
-        return {
-            one.partition: where.get(one.leader, "") if one.error_code in HAS_A_LEADER else ""
-            for one in sorted(described.partitions, key=lambda one: one.partition)
-        }
+        return leaders_in(found, described)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -80,3 +80,12 @@ class MetadataResponse(Response, frozen=True):
 
 HAS_A_LEADER = frozenset({PartitionError.NONE, PartitionError.REPLICA_NOT_AVAILABLE})
 """The codes of a partition whose leader is named."""
+
+
+def leaders_in(found: MetadataResponse, topic: TopicMetadata) -> dict[int, str]:
+    """Return the partitions of a topic with the addresses of their leaders; empty without one."""
+    where = {each.broker: f"{each.host}:{each.port}" for each in found.brokers}
+    return {
+        one.partition: where.get(one.leader, "") if one.error_code in HAS_A_LEADER else ""
+        for one in sorted(topic.partitions, key=lambda one: one.partition)
+    }

@@ -73,11 +73,10 @@ class MessageStream(Generic[T]):
         handed = self._next()
         if handed is None:
             raise StopIteration
-        payload, offsets = handed.payload, (handed.offset, handed.next_offset)
-        if payload is None:
-            return Received(handed.partition, *offsets, None, handed.key)  # type: ignore[arg-type]
-        assert isinstance(payload, bytes), "a request for one message returns one"
-        return Received(handed.partition, *offsets, self._decode(payload), handed.key)
+        payload = handed.payload
+        assert payload is None or isinstance(payload, bytes), "a request for one returns one"
+        value: Any = None if payload is None else self._decode(payload)
+        return Received(handed.partition, handed.offset, handed.next_offset, value, handed.key)
 
     def _next(self) -> Delivery | None:
         """Return the next message; None at the end of the stream, Closed after a failure."""

@@ -23,7 +23,7 @@ from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
 from watchkeeper.reports.figure.palette import consumer_colours
 from watchkeeper.reports.ownership.ownership import board, consumers
-from watchkeeper.reports.spacetime.encoding import encoded
+from watchkeeper.reports.spacetime.columns import encoded
 from watchkeeper.reports.spacetime.items import Item, items
 from watchkeeper.reports.spacetime.swimlanes import Lane, lanes
 

@@ -33,7 +33,6 @@ from watchkeeper.scenarios.text.errors import expected, not_just_one
 
 MOST_BROKERS = 1_000
 PORT = 9092
-SHUTDOWN_BACKOFF_MS = 5_000
 
 
 def cluster(context: Context, name: str) -> ClusterPlan:
@@ -119,10 +118,9 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
 
 
 def _shutdown_backoff_ms(context: Context, name: str, model: ReplicationModel) -> int | None:
-    backoff = model.controlled_shutdown_backoff
     if model.controlled_shutdown:
-        return SHUTDOWN_BACKOFF_MS if backoff is None else backoff // 1000
-    if backoff is not None:
+        return model.controlled_shutdown_backoff // 1000
+    if "controlled_shutdown_backoff" in model.model_fields_set:
         path: Path = ("clusters", name, "replication", "controlled_shutdown_backoff")
         context.problem(path, "has no effect with `controlled_shutdown: false`")
     return None

@@ -49,10 +49,11 @@ class ReplicationModel(Model):
     controlled_shutdown: bool = Field(
         True, description="whether a broker that leaves hands over what it leads first"
     )
-    controlled_shutdown_backoff: PositivePause | None = Field(
-        None,
+    controlled_shutdown_backoff: PositivePause = Field(
+        "5s",
+        validate_default=True,
         description="controlled.shutdown.retry.backoff.ms: how long it waits before its second "
-        "and its third try to hand over; 5 s by default",
+        "and its third try to hand over",
     )
     lag_time: PositivePause = Field(
         "10s",

@@ -18,7 +18,7 @@ from watchkeeper import simulate
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.reports import write_spacetime_html
-from watchkeeper.reports.spacetime.encoding import differences
+from watchkeeper.reports.spacetime.columns import differences
 from watchkeeper.reports.spacetime.html import breach_spans, diagram_data
 from watchkeeper.reports.spacetime.items import items
 from watchkeeper.reports.spacetime.swimlanes import lanes

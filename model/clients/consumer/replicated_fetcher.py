@@ -12,12 +12,14 @@ Kafka 0.8.2.2: ConsumerFetcherManager with its leader finder, ConsumerFetcherThr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from watchkeeper.model.actor.effects import Fetch, Partition, sleep
 from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.actor.tasks import Start, put
+from watchkeeper.model.clients.consumer.chunks import Messages
 from watchkeeper.model.clients.consumer.connector import Connector, no_leader
 from watchkeeper.model.clients.consumer.fetcher import Fetcher, QueueFor
 from watchkeeper.model.clients.consumer.fetcher_tasks import BrokerFetcher
@@ -29,7 +31,7 @@ from watchkeeper.model.clients.consumer.positions import (
 from watchkeeper.model.clients.consumer.record_chunk import RecordChunk
 from watchkeeper.model.clients.leader_table import LeaderTable
 from watchkeeper.model.group.state import Consumer
-from watchkeeper.model.log.format.errors import InvalidFetchSize
+from watchkeeper.model.log.format.errors import InvalidFetchSize, LogError
 from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
 from watchkeeper.model.replication.requests import (
     CONSUMER,
@@ -44,6 +46,8 @@ WAIT_MS = 100
 """`fetch.wait.max.ms`: how long a leader waits for something new."""
 BEGINNING = 0
 """The offset at which every log begins: nothing is deleted from one."""
+Fetched = tuple[FetchPosition, Any]
+"""A position, and what a broker has answered about it."""
 
 
 class Leaders(Protocol):
@@ -64,67 +68,94 @@ class LeaderFetcher(BrokerFetcher):
 
     fetcher: ReplicatedFetcher
 
+    @abstractmethod
+    async def _fetched(self, positions: Sequence[FetchPosition]) -> Iterable[Fetched]:
+        """Fetch once; return what came for each position, as `_take` takes it."""
+
+    @abstractmethod
+    async def _take(self, position: FetchPosition, part: Any) -> int:
+        """Take what came for a position; return how much it was."""
+
     async def _try_round(self, positions: Sequence[FetchPosition]) -> int:
-        """Fetch once; return the number of messages that came."""
+        """Fetch once; return how much came, 0 if the broker did not answer."""
+        try:
+            fetched = await self._fetched(positions)
+        except (CallError, LogError):
+            self.failures += 1
+            self.fetcher.listener.on_failure(self.address, self.failures)
+            await self.fetcher.lose_leader(positions)
+            return 0
+        self.failures = 0
+        read = 0
+        for position, part in fetched:
+            # A rebalance may have stopped the position while the request was under way.
+            if not position.is_stopped:
+                read += await self._take(position, part)
+        return read
+
+    def _move(self, position: FetchPosition, offset: int, why: str) -> None:
+        """Move a position to the beginning or the end of its log."""
+        position.reset_to(offset)
+        self.fetcher.listener.on_reset(position, offset, why)
+
+    async def _enqueue(
+        self, position: FetchPosition, chunk: Messages | None, next_offset: int
+    ) -> None:
+        """Queue what came for its stream, and only then advance the fetch offset.
+
+        Without a chunk not one message fits into a fetch: that is an error of the stream.
+        """
+        bound = self.settings.queued_chunks
+        if chunk is None:
+            position.is_failed = True
+            error = InvalidFetchSize(f"{position.partition} at {self.address}")
+            await put(position.queue, FetchedChunk(position, error), bound)
+            return
+        await put(position.queue, FetchedChunk(position, chunk), bound)
+        position.fetch_offset = next_offset
+
+
+class RecordFetcher(LeaderFetcher):
+    """Fetches from a simulated broker."""
+
+    async def _fetched(self, positions: Sequence[FetchPosition]) -> Iterable[Fetched]:
         wanted = tuple(
             Wanted(position.partition, max(position.fetch_offset, BEGINNING))
             for position in positions
         )
         request = FetchRecords(CONSUMER, wanted, WAIT_MS)
         timeout_ms = self.settings.socket_timeout_ms
-        try:
-            fetched: FetchedRecords = await Call(self.address, request, timeout_ms)
-        except CallError as error:
-            self.failures += 1
-            self.fetcher.listener.on_failure(error.address, self.failures)
-            await self.fetcher.lose_leader(positions)
-            return 0
-        self.failures = 0
-        read = 0
-        for position, part in zip(positions, fetched.parts, strict=True):
-            # A rebalance may have stopped the position while the request was under way.
-            if not position.is_stopped:
-                read += await self._take(position, part)
-        return read
+        fetched: FetchedRecords = await Call(self.address, request, timeout_ms)
+        return zip(positions, fetched.parts, strict=True)
 
     async def _take(self, position: FetchPosition, part: FetchedPart) -> int:
         if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._reset_to(position, part, "out of range")
+            self._move(position, self._begin_at(part), "out of range")
         elif part.error is not ErrorCode.NONE:
             await self.fetcher.lose_leader([position])
         elif position.fetch_offset < 0:
-            self._reset_to(position, part, "no offset")
+            self._move(position, self._begin_at(part), "no offset")
         elif part.records:
-            return await self._enqueue(position, part)
+            return await self._take_records(position, part)
         return 0
 
-    def _reset_to(self, position: FetchPosition, part: FetchedPart, why: str) -> None:
-        """Move to the beginning or to what is committed, as `auto.offset.reset` says."""
+    def _begin_at(self, part: FetchedPart) -> int:
+        """The beginning or what is committed, as `auto.offset.reset` says."""
         earliest = self.settings.auto_offset_reset == "smallest"
-        offset = BEGINNING if earliest else part.high_watermark
-        position.reset_to(offset)
-        self.fetcher.listener.on_reset(position, offset, why)
+        return BEGINNING if earliest else part.high_watermark
 
-    async def _enqueue(self, position: FetchPosition, part: FetchedPart) -> int:
-        """Queue what came for its stream, and only then advance the fetch offset."""
+    async def _take_records(self, position: FetchPosition, part: FetchedPart) -> int:
         records = part.records[: self.settings.fetch_bytes // ENTRY_BYTES]
-        bound = self.settings.queued_chunks
-        if not records:
-            position.is_failed = True
-            where = f"{position.partition} at {self.address}"
-            await put(position.queue, FetchedChunk(position, InvalidFetchSize(where)), bound)
-            return 0
         ranges = list(message_ranges(position.partition, part.offset, records))
-        chunk = RecordChunk(position.partition, ranges)
-        await put(position.queue, FetchedChunk(position, chunk), bound)
-        position.fetch_offset += len(records)
+        chunk = RecordChunk(position.partition, ranges) if records else None
+        await self._enqueue(position, chunk, position.fetch_offset + len(records))
         return len(records)
 
 
 class ReplicatedFetcher(Fetcher):
     """The partitions that one consumer of 0.8 fetches."""
 
-    broker_fetcher_class: type[BrokerFetcher] = LeaderFetcher
+    broker_fetcher_class: type[BrokerFetcher] = RecordFetcher
 
     def __init__(
         self, me: Consumer, listener: FetchListener, queue_for: QueueFor, leaders: Leaders

@@ -32,12 +32,8 @@ class TwoBrokers(NamedTuple):
     first: BrokerProcess
     second: BrokerProcess
     client: KazooClient
-    restart: Callable[[BrokerProcess], BrokerProcess]
-
-    def restart_second(self) -> None:
-        """Kill the second broker, and start it again at its address."""
-        self.second.kill()
-        self.restart(self.second)
+    restart_second: Callable[[], None]
+    """Kills the second broker, and starts it again at its address."""
 
     def move_leader(self, broker: int) -> None:
         """Let a broker lead, and wait until both say so."""
@@ -66,10 +62,11 @@ def two_brokers(folder: Path, *, leader: int) -> Iterator[TwoBrokers]:
             client.create(WHERE, _state(leader), makepath=True)
             first, second = start_first(more=(*more, "1")), start_second(more=(*more, "2"))
 
-            def restart(broker: BrokerProcess) -> BrokerProcess:
-                return start_second(more=(*more, "2", "--port", str(broker.port)))
+            def restart_second() -> None:
+                second.kill()
+                start_second(more=(*more, "2", "--port", str(second.port)))
 
-            yield TwoBrokers(ensemble.hosts, first, second, client, restart)
+            yield TwoBrokers(ensemble.hosts, first, second, client, restart_second)
         finally:
             client.stop()
             client.close()
