@@ -54,6 +54,7 @@ def test_a_session_goes_on_after_a_restart(tmp_path: Path, servers: int) -> None
         known = client.client_id
         ports = [int(address.rpartition(":")[2]) for address in zookeeper.addresses]
     try:
+        until(lambda: not client.connected)  # a client notices late that its server is gone
         with ThreadEnsemble(servers, settings=SETTINGS, data=tmp_path, ports=ports):
             until(lambda: client.connected)
             assert client.client_id == known

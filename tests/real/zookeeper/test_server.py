@@ -109,6 +109,7 @@ def test_data_and_sessions_survive_kill_and_restart(
     assert server.role is None
     assert not server.kill()
     assert not server.pause()
+    until(lambda: not client.connected)
     server.start()
 
     until(lambda: client.connected)
@@ -119,12 +120,14 @@ def test_data_and_sessions_survive_kill_and_restart(
 def test_a_restart_keeps_the_port(zookeeper: Ensemble, client: KazooClient) -> None:
     server = zookeeper.servers[0]
     pid = server.pid
+    states: list[str] = []
+    client.add_listener(states.append)
 
     server.restart()
 
     assert server.state == "running"
     assert server.pid != pid
-    until(lambda: client.connected)
+    until(lambda: states[-2:] == ["SUSPENDED", "CONNECTED"])
 
 
 def test_a_paused_server_answers_nothing_until_it_goes_on(zookeeper: Ensemble) -> None:
