@@ -30,6 +30,7 @@ from watchkeeper.model.offset_manager.manager import Changes, OffsetManager, no_
 from watchkeeper.model.offset_manager.records import message_of, read_record
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
 from watchkeeper.model.replication.leader import Content, append_all, is_confirmed
+from watchkeeper.model.replication.messages import message_set_of
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.replicas import Replicas
@@ -232,7 +233,7 @@ def _partition(index: int) -> Partition:
 
 def _note(led: Led, found: Iterable[Record]) -> None:
     for record in found:
-        for message in messages_in(record.message):
+        for message in messages_in(message_set_of(record)):
             led.cache.note(led.next_offset, *read_record(message))
         led.next_offset += 1
 

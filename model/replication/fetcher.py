@@ -13,6 +13,7 @@ from __future__ import annotations
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.actor.tasks import Start
+from watchkeeper.model.replication.kafka_fetch import begin_at, fetch_parts, range_at
 from watchkeeper.model.replication.leader import store
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_log import last_epoch
@@ -26,6 +27,7 @@ from watchkeeper.model.replication.requests import (
     FetchRecords,
     Wanted,
 )
+from watchkeeper.model.replication.settings import FetchLayout
 from watchkeeper.model.replication.truncation import KIP_101
 from watchkeeper.model.replication.variants import LongerLog
 from watchkeeper.model.trace.kinds import EventKind
@@ -61,14 +63,23 @@ async def fetch_from(all_of: Replicas, leader: int) -> None:
 
 async def _fetch(all_of: Replicas, leader: int, wanted: tuple[Wanted, ...]) -> bool:
     """Fetch once; whether the leader has answered for every partition without an error."""
-    request = FetchRecords(all_of.me.broker_id, wanted, all_of.me.fetch_wait_ms)
     try:
-        fetched: FetchedRecords = await Call(all_of.addresses[leader], request, SOCKET_TIMEOUT_MS)
+        parts = await _parts(all_of, all_of.addresses[leader], wanted)
+        for asked, part in zip(wanted, parts, strict=True):
+            await _take(all_of, leader, asked, part)
     except CallError:
         return False
-    for asked, part in zip(wanted, fetched.parts, strict=True):
-        await _take(all_of, leader, asked, part)
-    return not any(part.error for part in fetched.parts)
+    return not any(part.error for part in parts)
+
+
+async def _parts(
+    all_of: Replicas, address: str, wanted: tuple[Wanted, ...]
+) -> tuple[FetchedPart, ...]:
+    if all_of.me.fetch_layout is FetchLayout.KAFKA_08:
+        return await fetch_parts(all_of, address, wanted)
+    request = FetchRecords(all_of.me.broker_id, wanted, all_of.me.fetch_wait_ms)
+    fetched: FetchedRecords = await Call(address, request, SOCKET_TIMEOUT_MS)
+    return fetched.parts
 
 
 async def _take(all_of: Replicas, leader: int, asked: Wanted, part: FetchedPart) -> None:
@@ -80,14 +91,32 @@ async def _take(all_of: Replicas, leader: int, asked: Wanted, part: FetchedPart)
     if not _is_fetched(replica, leader, asked, part):
         return
     if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-        if _may_not_cut(all_of, replica):
-            await _halt(replica, leader, part)
-        await all_of.cut(replica, part.end)
+        await _return_into_range(all_of, leader, asked, part)
     if part.error is not ErrorCode.NONE:
         return
     if part.records:
         await store(all_of, replica, part.records)
     replica.high_watermark = min(replica.end, part.high_watermark)
+
+
+async def _return_into_range(
+    all_of: Replicas, leader: int, asked: Wanted, part: FetchedPart
+) -> None:
+    """Cut a log that is longer than its leader's, or begin where the leader's begins."""
+    replica = all_of.by_partition[part.partition]
+    begin = 0
+    if all_of.me.fetch_layout is FetchLayout.KAFKA_08:
+        found = await range_at(all_of, all_of.addresses[leader], part.partition)
+        await all_of.settled(replica)
+        if found is None or not _is_fetched(replica, leader, asked, part):
+            return
+        begin, part = found[0], part._replace(end=found[1])
+    if begin > replica.end:
+        await begin_at(all_of, replica, begin)
+    elif part.end < replica.end:
+        if _may_not_cut(all_of, replica):
+            await _halt(replica, leader, part)
+        await all_of.cut(replica, part.end)
 
 
 def _may_not_cut(all_of: Replicas, replica: Replica) -> bool:

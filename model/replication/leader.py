@@ -13,7 +13,7 @@ Kafka 0.8.2.2: Partition, ReplicaManager.fetchMessages; KIP-101, KIP-279, KIP-32
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -84,6 +84,22 @@ async def append_all(
     timeout_ms: int,
 ) -> Appended:
     """Append records to a partition that this broker leads, and wait as `acks` says."""
+
+    def records(offset: int, epoch: int) -> list[Record]:
+        return [Record(epoch, *each) for each in contents]
+
+    return await append_records(all_of, partition, records, acks=acks, timeout_ms=timeout_ms)
+
+
+async def append_records(
+    all_of: Replicas,
+    partition: Partition,
+    records: Callable[[int, int], Sequence[Record]],
+    *,
+    acks: int,
+    timeout_ms: int,
+) -> Appended:
+    """Append the records that a function makes of the first offset and the leader's epoch."""
     replica = all_of.by_partition.get(partition)
     if replica is None:
         return Appended(ErrorCode.UNKNOWN_PARTITION)
@@ -93,7 +109,7 @@ async def append_all(
     if acks == ALL and len(replica.isr) < all_of.min_in_sync(partition.topic):
         return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
     offset = replica.end
-    await store(all_of, replica, [Record(replica.leader_epoch, *each) for each in contents])
+    await store(all_of, replica, records(offset, replica.leader_epoch))
     queue = all_of.fresh_queue("append")
     waits = acks == ALL
     if waits:
@@ -209,9 +225,19 @@ def _part(all_of: Replicas, wanted: Wanted, of_consumer: bool) -> FetchedPart:
     if offset > end:
         code = ErrorCode.OFFSET_OUT_OF_RANGE
         return FetchedPart(partition, offset, code, high_watermark=mark, end=end)
-    limit = min(offset + RECORDS_A_FETCH, mark if of_consumer else end)
-    records = tuple(replica.log[offset:limit])
+    limit = mark if of_consumer else end
+    most = _whole(replica.log, min(offset + RECORDS_A_FETCH, limit), limit)
+    records = tuple(replica.log[offset:most])
+    if records and records[-1].is_hidden:
+        records = ()
     return FetchedPart(partition, offset, ErrorCode.NONE, records, mark, end)
+
+
+def _whole(log: Sequence[Record], end: int, limit: int) -> int:
+    """Return the first end from this one on that is not inside of a compressed message."""
+    while 0 < end < limit and log[end - 1].is_hidden:
+        end += 1
+    return end
 
 
 def _is_of_another_epoch(all_of: Replicas, replica: Replica, epoch: int) -> bool:

@@ -5,19 +5,24 @@
 
 The format of 0.8 has no field for the epoch, which Kafka stores since 0.11. As the key it is
 covered by the CRC, and programs that read the format of 0.8 can show it.
+
+A message of another program, such as a producer of Kafka, is kept byte for byte: replicas have to
+be equal. It names no epoch. A compressed one has the offset of the last message in it; the
+offsets before have no entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from struct import Struct
 from zlib import crc32
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.delivery.ledger import MessageRange
 from watchkeeper.model.log.format.errors import InvalidMessage
-from watchkeeper.model.log.format.message_08 import records as messages_in
-from watchkeeper.model.replication.replica_log import Record
+from watchkeeper.model.log.format.message_08 import CRC_AT, OFFSET_AND_SIZE, Step, entries
+from watchkeeper.model.replication.replica_log import HIDDEN, NO_EPOCH, NO_NUMBER, Record
 
 EPOCH = Struct(">i")
 NUMBER = Struct(">q")
@@ -31,6 +36,9 @@ VALUE = Struct(f">iq{VALUE_BYTES - NUMBER.size}x")
 MESSAGE_BYTES = 4 + KEY.size + VALUE.size
 ENTRY_BYTES = HEAD.size + KEY.size + VALUE.size
 """The size in a message set of a record without a message of its own; each has the same."""
+ZEROS = bytes(VALUE_BYTES - NUMBER.size)
+LONGEST_GAP = 10_000_000
+"""More offsets than that are not left out between two entries: the offset is damaged."""
 
 
 def value_of(number: int) -> bytes:
@@ -53,6 +61,9 @@ def encoded(records: Iterable[Record], first_offset: int) -> bytes:
     """
     parts: list[bytes] = []
     for offset, (epoch, number, message) in enumerate(records, first_offset):
+        if number == NO_NUMBER:
+            parts += (OFFSET_AND_SIZE.pack(offset, len(message)), message) if message else ()
+            continue
         key_bytes = EPOCH.size + len(message)
         key = KEY.pack(0, 0, key_bytes, epoch)
         body = b"".join((key, message, VALUE.pack(VALUE_BYTES, number)))
@@ -62,7 +73,13 @@ def encoded(records: Iterable[Record], first_offset: int) -> bytes:
 
 def size_of(records: Iterable[Record]) -> int:
     """Return the size of records as a message set."""
-    return sum(ENTRY_BYTES + len(record.message) for record in records)
+    return sum(
+        0 if record.is_hidden else _head_bytes(record) + len(record.message) for record in records
+    )
+
+
+def _head_bytes(record: Record) -> int:
+    return CRC_AT if record.number == NO_NUMBER else ENTRY_BYTES
 
 
 def producer_of(partition: Partition) -> str:
@@ -79,20 +96,50 @@ def message_ranges(
     """
     begin = 0
     for at in range(1, len(records) + 1):
-        if at < len(records) and records[at].number == records[at - 1].number + 1:
+        before = records[at - 1].number
+        if at < len(records) and records[at].number == before + 1 and before != NO_NUMBER:
             continue
         first, size = records[begin].number, at - begin
         offset = start + begin
-        if not records[begin].message:
+        if not records[begin].message and first != NO_NUMBER:
             yield MessageRange(producer_of(partition), first, first + size, offset, offset + size)
         begin = at
 
 
-def decoded(data: bytes) -> Iterator[Record]:
-    """Yield the records of a message set; raise a `LogError` for a message of another kind."""
-    for message in messages_in(data):
-        where = f"offset {message.offset}"
-        if message.key is None or len(message.key) < EPOCH.size:
-            raise InvalidMessage(where, "its key does not begin with the epoch of a leader")
-        epoch = EPOCH.unpack_from(message.key)[0]
-        yield Record(epoch, number_in(message.value, where), bytes(message.key[EPOCH.size :]))
+def decoded(data: bytes, first_offset: int | None = None) -> Iterator[Record]:
+    """Yield the records of a message set, from an offset or from that of its first entry on.
+
+    An offset without an entry yields a hidden record. Raises a `LogError`.
+    """
+    at = first_offset
+    for entry in entries(data):
+        offset = entry[2]
+        gap = 0 if at is None else offset - at
+        if gap > LONGEST_GAP:
+            raise InvalidMessage(f"offset {offset}", f"{gap} offsets have no entry before it")
+        if gap >= 0:
+            yield from repeat(HIDDEN, gap)
+            yield _record(data, entry)
+            at = offset + 1
+
+
+def _record(data: bytes, entry: Step) -> Record:
+    """Return what encodes to the same bytes again."""
+    begin, end, _, attributes, key, value = entry
+    if (
+        not attributes
+        and key is not None
+        and len(key) >= EPOCH.size
+        and value is not None
+        and len(value) == VALUE_BYTES
+        and value.endswith(ZEROS)
+    ):
+        number = NUMBER.unpack_from(value)[0]
+        if number > NO_NUMBER:
+            return Record(EPOCH.unpack_from(key)[0], number, bytes(key[EPOCH.size :]))
+    return Record(NO_EPOCH, NO_NUMBER, bytes(data[begin + CRC_AT : end]))
+
+
+def message_set_of(record: Record) -> bytes:
+    """Return what a record holds beside its number: a message set."""
+    return encoded([record], 0) if record.number == NO_NUMBER else record.message

@@ -127,7 +127,7 @@ async def _read_log(path: str, file: File) -> list[Record]:
     intact_bytes = intact_size(data)
     if intact_bytes < file.size_bytes:
         await Truncate(path, intact_bytes)
-    return list(decoded(data[:intact_bytes]))
+    return list(decoded(data[:intact_bytes], 0))
 
 
 async def _append_all(path: str, data: bytes) -> None:

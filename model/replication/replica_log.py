@@ -14,6 +14,10 @@ NO_EPOCH = -1
 """The epoch of a log without records, and of a replica that has heard of no leader."""
 
 
+NO_NUMBER = -1
+"""The number of a record whose message is that of another program."""
+
+
 class Record(NamedTuple):
     """A message in a replica's log."""
 
@@ -22,7 +26,19 @@ class Record(NamedTuple):
     number: int
     """Its identity: no two messages of producers have the same number."""
     message: bytes = b""
-    """A message with a content, which the brokers write themselves: a message set of 0.8."""
+    """A message with a content, which the brokers write themselves: a message set of 0.8.
+
+    Under `NO_NUMBER` it is the message of another program as it came, from its CRC on.
+    """
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether its offset has no entry of its own: it is compressed with a later one."""
+        return self.number == NO_NUMBER and not self.message
+
+
+HIDDEN = Record(NO_EPOCH, NO_NUMBER)
+"""The record at an offset without an entry. Compaction leaves such offsets too."""
 
 
 ReplicaLog = tuple[Record, ...]

@@ -27,20 +27,31 @@ BYTES_OF_RECORD = 130
 
 
 class ErrorCode(IntEnum):
-    """The error codes of the protocol, as far as these requests use them."""
+    """The error codes of the protocol, as far as brokers send them to each other."""
 
     UNKNOWN = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
+    INVALID_MESSAGE = 2
     UNKNOWN_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER = 6
     TIMED_OUT = 7
     BROKER_NOT_AVAILABLE = 8
+    REPLICA_NOT_AVAILABLE = 9
     STALE_CONTROLLER_EPOCH = 11
     STALE_LEADER_EPOCH = 13
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+
+    @classmethod
+    def of(cls, number: int) -> ErrorCode:
+        """Return the code with a number; `UNKNOWN` for one that is not among these."""
+        try:
+            return cls(number)
+        except ValueError:
+            return cls.UNKNOWN
 
 
 class LeaderState(NamedTuple):

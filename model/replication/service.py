@@ -14,8 +14,10 @@ from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.tasks import Start, take
 from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.frames import WireStruct
 from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.replication.fetcher import BrokerHalted, start_fetcher
+from watchkeeper.model.replication.kafka_fetch import serve_kafka_fetch
 from watchkeeper.model.replication.leader import (
     announce_isrs,
     append,
@@ -41,6 +43,7 @@ from watchkeeper.model.replication.requests import (
 )
 from watchkeeper.model.replication.variants import ChangedIsr
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.wire_08.fetch import FetchRequest
 
 ENDS_BROKER = (LogError, StorageError, BrokerHalted)
 """The errors of a task that end the process of its broker; others are faults of the program."""
@@ -124,13 +127,14 @@ async def _shut_down(all_of: Replicas, request: ControlledShutdown) -> StillLed:
     return StillLed(ErrorCode.UNKNOWN) if answer is None else answer
 
 
-_ANSWERS: Mapping[type[BrokerRequest], Callable[[Replicas, Any], Awaitable[Any]]] = {
+_ANSWERS: Mapping[type[BrokerRequest | WireStruct], Callable[[Replicas, Any], Awaitable[Any]]] = {
     LeaderAndIsr: Replicas.leader_and_isr,
     StopReplica: Replicas.stop_replica,
     UpdateMetadata: Replicas.update_metadata,
     FetchRecords: serve_fetch,
     EndOfEpoch: _end_of_epoch,
     ControlledShutdown: _shut_down,
+    FetchRequest: serve_kafka_fetch,
     AppendRecords: append,
     DescribeTopic: _describe,
 }

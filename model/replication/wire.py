@@ -107,7 +107,7 @@ def _as(
 
 INT32S = counted(INT32, INT32)
 BOOLEAN = _as(INT8, int, bool)
-ERROR = _as(INT16, int, ErrorCode)
+ERROR = _as(INT16, int, ErrorCode.of)
 PARTITION = _as(
     _row(STRING, INT32),
     lambda partition: (partition.topic, int(partition.name)),
@@ -193,7 +193,9 @@ def _part_row(part: FetchedPart) -> tuple[Any, ...]:
 
 def _part_of(row: tuple[Any, ...]) -> FetchedPart:
     partition, offset, error, data, high_watermark, end = row
-    return FetchedPart(partition, offset, error, tuple(decoded(data)), high_watermark, end)
+    return FetchedPart(
+        partition, offset, error, tuple(decoded(data, offset)), high_watermark, end
+    )
 
 
 FETCHED_PARTS = counted(
@@ -296,12 +298,6 @@ LAYOUTS: dict[type[BrokerRequest], Layout] = {
 }
 """Request -> its layout."""
 _BY_KEY = {(layout.key, layout.version): layout for layout in LAYOUTS.values()}
-
-
-def knows(frame: Frame) -> bool:
-    """Whether a frame, without its size, begins like one of these requests."""
-    reader = Reader(frame, "request", MalformedRequest)
-    return (INT16.read(reader), INT16.read(reader)) in _BY_KEY
 
 
 def encode_request(request: BrokerRequest, correlation_id: int) -> bytes:

@@ -1,8 +1,7 @@
 """The port of a live broker that replicates.
 
-It takes the requests between brokers (`watchkeeper.model.replication.wire`), the offsets request
-of 0.8, with which consumers learn the high watermark from the leader, and those of a group to its
-coordinator. The requests of one connection are answered one after the other.
+It takes the requests between brokers (`watchkeeper.model.replication.wire`), and those of clients
+and followers of Kafka 0.8. The requests of one connection are answered one after the other.
 """
 
 from __future__ import annotations
@@ -12,23 +11,33 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.log.format import requests_08
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.frames import HEAD_BYTES, encode_frame, frame_size
+from watchkeeper.model.log.format.requests_08 import OffsetsRequest
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import answer
 from watchkeeper.model.wire_08 import table
+from watchkeeper.model.wire_08.fetch import FetchRequest
 from watchkeeper.model.wire_08.group_offsets import (
     CommitRequestV1,
     CommittedRequestV1,
     ConsumerMetadataRequest,
 )
+from watchkeeper.model.wire_08.metadata import MetadataRequest
+from watchkeeper.model.wire_08.produce import ProduceRequest
 from watchkeeper.real.process.tasks import Tasks
 
-OF_GROUPS = (ConsumerMetadataRequest, CommitRequestV1, CommittedRequestV1)
-"""The requests of a group to its coordinator, and that for its coordinator."""
+OF_CLIENTS = (
+    ProduceRequest,
+    FetchRequest,
+    OffsetsRequest,
+    MetadataRequest,
+    CommitRequestV1,
+    CommittedRequestV1,
+    ConsumerMetadataRequest,
+)
+"""The requests in the encoding of Kafka's clients. Its followers fetch as its consumers do."""
 
 
 class ReplicaServer:
@@ -77,21 +86,12 @@ class ReplicaServer:
 
     async def _answer(self, frame: bytes, caller: object) -> bytes:
         """Answer a request; raise a LogError for one that is not known here."""
-        if table.starts(frame, OF_GROUPS):
-            header, of_group = table.decode_request(frame)
-            found = await self.tasks.run(answer(self.replicas, of_group), caller)
+        if table.starts(frame, OF_CLIENTS):
+            header, of_client = table.decode_request(frame)
+            found = await self.tasks.run(answer(self.replicas, of_client), caller)
+            if found is None:
+                return b""
             return encode_frame(b"", replace(found, correlation_id=header.correlation_id))
-        if not wire.knows(frame):
-            return requests_08.answer_offsets(
-                frame, lambda names: map(self._high_watermark, names)
-            )
         correlation_id, request = wire.decode_request(frame)
         response = await self.tasks.run(answer(self.replicas, request), caller)
         return wire.encode_response(request, response, correlation_id)
-
-    def _high_watermark(self, partition: Partition) -> int | None:
-        """How far consumers read a partition; None if this broker does not lead it."""
-        replica = self.replicas.by_partition.get(partition)
-        if replica is None or not self.replicas.leads(replica):
-            return None
-        return replica.high_watermark

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.admin.auto_creation import create_missing_topics
+from watchkeeper.model.broker_08.replicated_clients import serve_clients
 from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas
@@ -33,6 +34,7 @@ def run(context: MemberContext) -> Ended:
     replicas = Replicas(role.settings, ReplicaFiles(), driver.now_ms)
     create_missing_topics(replicas)
     coordinate_groups(replicas, role.offsets)
+    serve_clients(replicas)
     storage = WrittenBack(Path(role.root), Path(role.sync_log), driver.now_ms)
     driver.loop.begin(_serve_storage(storage, driver.tasks)).result()
     _open(context, driver, replicas)

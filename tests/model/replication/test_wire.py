@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -146,7 +147,6 @@ def test_what_is_read_is_what_was_written(request: BrokerRequest, number: int) -
     """A request is the same at the broker, with its correlation id."""
     frame = wire.encode_request(request, number)
     assert int.from_bytes(frame[:4]) == len(frame) - 4
-    assert wire.knows(frame[4:])
     assert wire.decode_request(frame[4:]) == (number, request)
 
 
@@ -174,11 +174,8 @@ def test_a_request_that_is_cut_is_refused(request: BrokerRequest, data: st.DataO
 @given(st.binary(max_size=60))
 def test_bytes_of_any_kind_are_read_or_refused(data: bytes) -> None:
     """A peer that is no broker does no harm."""
-    try:
+    with suppress(LogError):
         wire.decode_request(data)
-    except LogError:
-        return
-    assert wire.knows(data)
 
 
 def test_an_unknown_request_is_named() -> None:
