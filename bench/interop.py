@@ -34,6 +34,7 @@ from bench.interop_clients.kafka_brokers import KafkaBrokers
 from bench.interop_clients.kafka_jars import default_folder
 from bench.interop_clients.kafka_python import KafkaPython
 from bench.interop_clients.kcat import Kcat
+from bench.interop_clients.mixed_cluster.rows import MixedCluster
 from bench.interop_clients.outcome import Outcome, Rows
 from bench.interop_clients.own import Own
 from bench.interop_clients.tools.kafka_tools import KafkaTools
@@ -43,6 +44,7 @@ from bench.support.report import Report, number, parser_of
 CLIENTS = ("kafka-python", "kcat", "jvm", "kafka-brokers")
 ELSEWHERE: dict[str, tuple[type[Rows], ...]] = {
     "mixed-groups": (MixedGroups,),
+    "mixed-cluster": (MixedCluster,),
     "offsets": (GroupOffsets,),
     "tools": (KafkaTools, OwnTools),
 }

@@ -67,7 +67,7 @@ class KafkaCluster:
                 broker=broker,
                 host=HOST,
                 port=port,
-                folder=self.folder / f"logs-{broker}",
+                folder=self.logs(broker),
                 zookeeper=self.zookeeper,
                 more=self._more,
             )
@@ -81,6 +81,15 @@ class KafkaCluster:
         """Kill a broker as `kill -9` does."""
         self._processes[broker].kill()
         self._processes[broker].wait()
+
+    def leave(self, broker: int) -> None:
+        """End a broker as a signal does, and wait for it."""
+        self._processes[broker].terminate()
+        self._processes[broker].wait(WITHIN_S)
+
+    def logs(self, broker: int) -> Path:
+        """The folder of a broker's logs."""
+        return self.folder / f"logs-{broker}"
 
     def process(self, broker: int) -> subprocess.Popen[bytes]:
         """The process of a broker."""

@@ -29,7 +29,7 @@ from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.registry.subscription import Subscription
-from watchkeeper.model.replication.settings import AutoCreation, ReplicationSettings
+from watchkeeper.model.replication.settings import AutoCreation, FetchLayout, ReplicationSettings
 from watchkeeper.model.replication.variants import ReplicationVariant
 
 
@@ -111,6 +111,7 @@ class ReplicationPlan:
     lag_time_ms: int = 10_000
     lag_messages: int = 4_000
     fetch_wait_ms: int = 500
+    fetch_layout: FetchLayout = FetchLayout.WITH_EPOCHS
     rebalance_ms: int | None = 300_000
     """How often the controller looks whether preferred replicas lead; None for never."""
     shutdown_backoff_ms: int | None = 5_000
@@ -157,6 +158,7 @@ class ClusterPlan:
             lag_time_ms=plan.lag_time_ms,
             lag_messages=plan.lag_messages,
             fetch_wait_ms=plan.fetch_wait_ms,
+            fetch_layout=plan.fetch_layout,
             auto_creation=plan.auto_creation,
         )
 

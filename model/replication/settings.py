@@ -22,8 +22,21 @@ class AutoCreation(NamedTuple):
 class FetchLayout(StrEnum):
     """How followers fetch."""
 
-    WITH_EPOCHS = "with the epochs of records, in a layout of its own"
-    KAFKA_08 = "as brokers of Kafka 0.8 do, so that they can be leaders and followers too"
+    WITH_EPOCHS = "with epochs"
+    """With those of records, in a layout of this project."""
+    KAFKA_08 = "as in 0.8"
+    """As brokers of Kafka do, so that they can be leaders and followers too."""
+
+
+def layout_problem(layout: FetchLayout, variant: ReplicationVariant) -> str:
+    """Return why brokers of a variant cannot fetch in a layout; empty if they can."""
+    if layout is FetchLayout.WITH_EPOCHS or variant.truncation == HIGH_WATERMARK:
+        return ""
+    return (
+        f"fetches of 0.8 carry no epochs, and the variant {variant.name} needs them to cut logs "
+        f"by the rule {variant.truncation.name}; expected a variant with the rule "
+        f"{HIGH_WATERMARK.name}, such as kafka_08"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +64,5 @@ class ReplicationSettings:
 
     def __post_init__(self) -> None:
         """Raises ValueError for a layout without the epochs that the variant needs."""
-        cuts_blindly = self.variant.truncation == HIGH_WATERMARK
-        if self.fetch_layout is FetchLayout.KAFKA_08 and not cuts_blindly:
-            raise ValueError(
-                f"the variant {self.variant.name} cuts logs by the rule "
-                f"{self.variant.truncation.name}, which needs epochs; fetches of Kafka 0.8 carry "
-                f"none; expected a variant with the rule {HIGH_WATERMARK.name}"
-            )
+        if problem := layout_problem(self.fetch_layout, self.variant):
+            raise ValueError(problem)

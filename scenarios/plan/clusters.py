@@ -17,8 +17,8 @@ from watchkeeper.model.plan.plan import (
 )
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.replication.requests import ALL
-from watchkeeper.model.replication.settings import AutoCreation
-from watchkeeper.model.replication.variants import REPLICATIONS
+from watchkeeper.model.replication.settings import AutoCreation, FetchLayout, layout_problem
+from watchkeeper.model.replication.variants import REPLICATIONS, ReplicationVariant
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.plan.messages import storage
 from watchkeeper.scenarios.schema.replication_schema import OffsetsModel, ReplicationModel
@@ -108,6 +108,7 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
         lag_time_ms=model.lag_time // 1000,
         lag_messages=model.lag_messages,
         fetch_wait_ms=model.fetch_wait // 1000,
+        fetch_layout=_fetch_layout(context, name, model, found),
         rebalance_ms=_rebalance_ms(model),
         shutdown_backoff_ms=_shutdown_backoff_ms(context, name, model),
         deletes_topics=model.delete_topics,
@@ -115,6 +116,17 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
         auto_creation=_auto_creation(model),
         offsets=_offsets(model.offsets_topic),
     )
+
+
+def _fetch_layout(
+    context: Context, name: str, model: ReplicationModel, variant: ReplicationVariant
+) -> FetchLayout:
+    layout = FetchLayout(model.fetches)
+    problem = layout_problem(layout, variant)
+    if problem:
+        context.problem(("clusters", name, "replication", "fetches"), problem)
+        return FetchLayout.WITH_EPOCHS
+    return layout
 
 
 def _shutdown_backoff_ms(context: Context, name: str, model: ReplicationModel) -> int | None:

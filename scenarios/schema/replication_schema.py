@@ -71,6 +71,11 @@ class ReplicationModel(Model):
         validate_default=True,
         description="replica.fetch.wait.max.ms: how long a leader waits for something to come",
     )
+    fetches: Literal["with epochs", "as in 0.8"] = Field(
+        "with epochs",
+        description="how followers fetch: `with epochs`, in a layout of this project, or `as in "
+        "0.8`, as brokers of Kafka do, for variants that cut logs at high watermarks",
+    )
     delete_topics: bool = Field(
         True,
         description="delete.topic.enable, which is false by default in 0.8.2: whether the "

@@ -309,3 +309,28 @@ def test_replication_needs_a_controller() -> None:
 
 
 # --- consumers -------------------------------------------------------------------------
+
+
+def test_brokers_fetch_as_in_0_8() -> None:
+    """Messages, leaders and followers come to the same, whichever layout fetches have."""
+    leaves = {"at": "3s", "leave": "broker/1"}
+    found = [
+        ends(run(cluster(LOAD, leaves, partitions=2, fetches=layout), "kafka_08"))
+        for layout in ("with epochs", "as in 0.8")
+    ]
+    assert found[0] == found[1] != {}
+
+
+def test_fetches_without_epochs_are_refused_where_epochs_are_needed() -> None:
+    with pytest.raises(ScenarioError, match="the variant hardened needs them to cut logs"):
+        run(cluster(fetches="as in 0.8"), "hardened")
+
+
+def ends(result: Result) -> dict[tuple[str, str, str], int]:
+    """Return the last end of each log that a broker has appended to."""
+    return {
+        (event.node, event.topic, event.partition): event.detail["start"]
+        + len(event.detail["records"])
+        for event in result.trace
+        if event.kind == EventKind.APPENDED
+    }

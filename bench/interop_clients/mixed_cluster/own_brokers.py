@@ -26,16 +26,17 @@ from watchkeeper.real.world.process import MemberProcess
 
 VARIANT = "kafka_08"
 SESSION_MS = 6_000
-LAG_MS = 4_000
+CHECKPOINT_MS = 1_000
 WITHIN_S = 60.0
 
 
 class OwnBrokers:
     """Brokers at a ZooKeeper, which are started, ended and killed one by one."""
 
-    def __init__(self, folder: Path, hosts: str) -> None:
+    def __init__(self, folder: Path, hosts: str, *, lag_ms: int) -> None:
         self.folder = folder
         self._hosts = hosts
+        self._lag_ms = lag_ms
         self._ports: dict[int, int] = {}
         self._processes: dict[int, MemberProcess] = {}
         self._reports: dict[int, list[dict[str, Any]]] = {}
@@ -75,7 +76,8 @@ class OwnBrokers:
         deadline_s = monotonic() + WITHIN_S
         while not any("serves" in report for report in reports):
             if monotonic() > deadline_s or not process.is_alive:
-                raise AssertionError(f"broker {broker} has not begun: {reports} {self.said(broker)}")
+                said = self.said(broker)
+                raise AssertionError(f"broker {broker} has not begun: {reports} {said}")
             sleep(0.05)
 
     def said(self, broker: int) -> str:
@@ -137,7 +139,8 @@ class OwnBrokers:
             broker,
             REPLICATIONS[VARIANT],
             allows_unclean=False,
-            lag_time_ms=LAG_MS,
+            lag_time_ms=self._lag_ms,
+            checkpoint_ms=CHECKPOINT_MS,
             fetch_layout=FetchLayout.KAFKA_08,
         )
         role = ReplicaRole(

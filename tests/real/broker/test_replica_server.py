@@ -12,8 +12,11 @@ import pytest
 
 from watchkeeper.model.actor.effects import Emit, Partition
 from watchkeeper.model.actor.rpc import Call
+from watchkeeper.model.broker_08.replicated_clients import serve_clients
 from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
 from watchkeeper.model.log.format import requests_08
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, wrap
 from watchkeeper.model.log.format.requests_08 import (
     OffsetsRequest,
     PartitionError,
@@ -23,6 +26,7 @@ from watchkeeper.model.log.format.requests_08 import (
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.replication import wire
+from watchkeeper.model.replication.messages import encoded
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import Record
@@ -40,8 +44,10 @@ from watchkeeper.model.replication.requests import (
     Wanted,
 )
 from watchkeeper.model.replication.settings import ReplicationSettings
-from watchkeeper.model.replication.variants import HARDENED
+from watchkeeper.model.replication.variants import HARDENED, KAFKA_08
+from watchkeeper.model.wire_08 import table
 from watchkeeper.model.wire_08.by_topic import OfTopic
+from watchkeeper.model.wire_08.fetch import FetchRequest, PartitionFetch, PartitionFetched
 from watchkeeper.model.wire_08.group_offsets import (
     CommitRequestV1,
     CommittedRequestV1,
@@ -49,6 +55,8 @@ from watchkeeper.model.wire_08.group_offsets import (
     PartitionNumber,
     TimedCommit,
 )
+from watchkeeper.model.wire_08.metadata import MetadataRequest, leaders_in
+from watchkeeper.model.wire_08.produce import PartitionAppended, PartitionMessages, ProduceRequest
 from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.replica_server import ReplicaServer
 from watchkeeper.real.ports import HOST, free_ports
@@ -69,6 +77,7 @@ class Served:
         self.replicas = Replicas(ReplicationSettings(0, HARDENED), ReplicaFiles(), lambda: 0)
         log = [Record(1, 10), Record(1, 11)]
         self.replicas.by_partition[CLICKS] = Replica(CLICKS, log, high_watermark=1)
+        serve_clients(self.replicas)
         self.tasks = Tasks(remind=print, failed=self._failed)
         self.tasks.answer_immediately(Emit, lambda effect: None)
         self.loop.begin(self._serve_files(root)).result()
@@ -147,9 +156,11 @@ def test_the_requests_of_a_group_are_answered(broker: Served) -> None:
     assert (committed.offset, committed.error_code) == (42, 0)
 
 
-def offsets(broker: Served, partition: int) -> tuple[int, tuple[int, ...]]:
+def offsets(
+    broker: Served, partition: int, *, replica_id: int = -1
+) -> tuple[int, tuple[int, ...]]:
     """Ask for the end of a log; returns the error and the offsets."""
-    asked = OffsetsRequest((TopicTimes("clicks", (PartitionTime(partition),)),))
+    asked = OffsetsRequest((TopicTimes("clicks", (PartitionTime(partition),)),), replica_id)
     frame = broker.exchange(requests_08.encode_request(asked, 3, "a consumer"))
     (topic,) = requests_08.decode_response(frame).topics
     return topic.partitions[0].error_code, topic.partitions[0].offsets
@@ -160,7 +171,90 @@ def test_consumers_read_up_to_the_high_watermark(broker: Served) -> None:
     assert offsets(broker, 0) == (PartitionError.NOT_LEADER_FOR_PARTITION, ())
     lead(broker)
     assert offsets(broker, 0) == (PartitionError.NONE, (1,))
-    assert offsets(broker, 7) == (PartitionError.NOT_LEADER_FOR_PARTITION, ())
+    assert offsets(broker, 7) == (PartitionError.UNKNOWN_TOPIC_OR_PARTITION, ())
+
+
+def test_a_follower_of_kafka_is_answered(broker: Served) -> None:
+    """It has what lies above the high watermark too, and the leader learns how far it is."""
+    lead(broker)
+    replica = broker.replicas.by_partition[CLICKS]
+    replica.replicas = replica.isr = (0, 1)
+    # A follower that names no epoch could be one of an old reign, for all that KIP-320 knows.
+    stale = fetched(broker, 0, replica_id=1).error_code
+    assert stale == PartitionError.STALE_LEADER_EPOCH
+    broker.replicas.me = ReplicationSettings(0, KAFKA_08)
+    assert fetched(broker, 0, replica_id=1).messages == encoded([Record(1, 10), Record(1, 11)], 0)
+    assert replica.high_watermark == 1
+    assert fetched(broker, 2, replica_id=1) == PartitionFetched(0, 0, 2)
+    assert fetched(broker, 3, replica_id=1).error_code == PartitionError.OFFSET_OUT_OF_RANGE
+    assert offsets(broker, 0, replica_id=1) == (PartitionError.NONE, (2,))
+
+
+def test_a_consumer_of_kafka_reads_what_is_committed(broker: Served) -> None:
+    """Up to as many bytes as it wants."""
+    lead(broker)
+    committed = encoded([Record(1, 10)], 0)
+    assert fetched(broker, 0) == PartitionFetched(0, 0, 1, committed)
+    assert fetched(broker, 0, max_bytes=50).messages == committed[:50]
+
+
+def fetched(
+    broker: Served, offset: int, *, replica_id: int = -1, max_bytes: int = 1000
+) -> PartitionFetched:
+    """Fetch from the partition as a program of Kafka does."""
+    wanted = (OfTopic("clicks", (PartitionFetch(0, offset, max_bytes),)),)
+    [(_, [part])] = broker.call(FetchRequest(0, 1, wanted, replica_id)).topics
+    assert isinstance(part, PartitionFetched)
+    return part
+
+
+def test_a_producer_of_kafka_is_answered(broker: Served) -> None:
+    """Its messages are stored as they are, plain and compressed, and keep their offsets."""
+    lead(broker)
+    broker.replicas.by_partition[CLICKS] = replica = Replica(
+        CLICKS, [], leader=0, leader_epoch=1, isr=(0,)
+    )
+    two = [KeyedMessage(b"k", b"a"), KeyedMessage(None, b"b")]
+    assert produced(broker, encode(two)) == PartitionAppended(0, 0, 0)
+    assert produced(broker, wrap(two, Codec.GZIP)) == PartitionAppended(0, 0, 2)
+    assert [record.is_hidden for record in replica.log] == [False, False, True, False]
+    data = fetched(broker, 0).messages
+    assert data == encode(two) + wrap(two, Codec.GZIP, 2)
+    assert fetched(broker, 2).messages == wrap(two, Codec.GZIP, 2)
+    damaged = encode(two)[:-1] + b"?"
+    assert produced(broker, damaged).error_code == PartitionError.INVALID_MESSAGE
+    assert produced(broker, encode(two), acks=2).error_code == (
+        PartitionError.INVALID_REQUIRED_ACKS
+    )
+
+
+def produced(broker: Served, messages: bytes, *, acks: int = -1) -> PartitionAppended:
+    """Append to the partition as a producer of Kafka does."""
+    parts = (OfTopic("clicks", (PartitionMessages(0, messages),)),)
+    [(_, [part])] = broker.call(ProduceRequest(acks, 1000, parts)).topics
+    assert isinstance(part, PartitionAppended)
+    return part
+
+
+def test_a_producer_that_waits_for_no_response_is_hung_up_on(broker: Served) -> None:
+    """Only if its messages are refused; else the next response is that to its next request."""
+    parts = (OfTopic("clicks", (PartitionMessages(0, encode([KeyedMessage(None, b"a")])),)),)
+    silent = table.encode_request(ProduceRequest(0, 1000, parts), 1, "a producer")
+    ask = table.encode_request(MetadataRequest(), 2, "a producer")
+    assert broker.exchange(silent + ask) == b""
+    broker.replicas.by_partition[CLICKS] = Replica(CLICKS, [], leader=0, leader_epoch=1, isr=(0,))
+    assert broker.exchange(silent + ask)[:4] == b"\0\0\0\x02"
+
+
+def test_a_client_of_kafka_finds_leaders(broker: Served) -> None:
+    """As the controller has told this broker."""
+    state = LeaderState(CLICKS, PartitionState(0, (0,), 0, 1), 0, (0, 1))
+    broker.replicas.states = {CLICKS: state}
+    broker.replicas.alive = (BrokerAddress(0, f"{HOST}:{broker.port}"),)
+    found = broker.call(MetadataRequest(("clicks", "views")))
+    assert leaders_in(found, found.topics[0]) == {0: f"{HOST}:{broker.port}"}
+    assert found.topics[1].error_code == PartitionError.UNKNOWN_TOPIC_OR_PARTITION
+    assert [topic.topic for topic in broker.call(MetadataRequest()).topics] == ["clicks"]
 
 
 @pytest.mark.parametrize(
