@@ -22,6 +22,9 @@ from bench.interop_clients.groups.members import read_in
 from bench.interop_clients.groups.mixed import amiss
 from bench.interop_clients.groups.offsets import Checked, added_up, checked, set_back
 from bench.interop_clients.groups.own_member import consumer_of, settings_in
+from bench.interop_clients.mixed_cluster.load import Load
+from bench.interop_clients.mixed_cluster.replica_logs import PartitionLog, until_equal
+from bench.interop_clients.mixed_cluster.replica_logs import differences as differences_of_logs
 from bench.interop_clients.outcome import Action, Rows, Skipped
 from bench.interop_clients.tools.kafka_tools import completed
 from bench.interop_clients.tools.own_tools import own_description
@@ -29,6 +32,7 @@ from bench.interop_clients.tools.topic_state import PartitionState, described, m
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.group.assignment import assign, topic_view
+from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, records
 
 STATIC = b'{"version":1,"subscription":{"clicks":2},"pattern":"static","timestamp":"1"}'
 FILTER = (
@@ -234,6 +238,61 @@ def test_a_member_is_made_of_a_file_of_settings(tmp_path: Path) -> None:
     assert me.settings.dual_commit is False
 
 
+# --- the logs of a mixed cluster -------------------------------------------------------
+
+
+def write_logs(root: Path, values: list[bytes], mark: int) -> dict[int, Path]:
+    """Write equal replicas of a topic on two brokers, in two segments."""
+    data = [encode([KeyedMessage(None, value)], at) for at, value in enumerate(values)]
+    for broker in (1, 2):
+        folder = root / str(broker) / "clicks-0"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}.log").write_bytes(b"".join(data[:2]))
+        (folder / f"{2:020}.log").write_bytes(b"".join(data[2:]))
+        text = f"0\n2\nother 0 9\nclicks 0 {mark}\n"
+        (folder.parent / "replication-offset-checkpoint").write_text(text)
+    return {broker: root / str(broker) for broker in (1, 2)}
+
+
+def test_equal_replicas_are_equal(tmp_path: Path) -> None:
+    folders = write_logs(tmp_path, [b"a", b"b", b"c"], mark=3)
+    assert [*differences_of_logs(folders, "clicks", {0: (1, 2)})] == []
+    found = until_equal(folders, "clicks", {0: (1, 2)})[0]
+    assert (found.end, found.entry_count) == (3, 3)
+
+
+def test_other_bytes_other_marks_and_gaps_are_differences(tmp_path: Path) -> None:
+    folders = write_logs(tmp_path, [b"a", b"b", b"c"], mark=2)
+    last = folders[2] / "clicks-0" / f"{2:020}.log"
+    last.write_bytes(encode([KeyedMessage(None, b"c")], 3))
+    found = [*differences_of_logs(folders, "clicks", {0: (1, 2)})]
+    assert [each.split(": ")[1][:18] for each in found] == [
+        "the high watermark",
+        "81 bytes up to 4 a",
+        "the high watermark",
+    ]
+    assert "have gaps" in [*differences_of_logs(folders, "clicks", {0: (2,)})][-1]
+
+
+def test_a_load_finds_what_is_lost_and_what_is_out_of_order(tmp_path: Path) -> None:
+    """A message may be there twice: its first copy counts."""
+
+    def said(values: list[bytes], acknowledged: list[bytes]) -> str:
+        load = Load("127.0.0.1:1", "clicks")
+        load.acknowledged = acknowledged
+        data = encode([KeyedMessage(None, value) for value in values])
+        return load.check({0: PartitionLog(data, tuple(records(data)))})
+
+    assert said([b"1", b"2", b"2", b"3"], [b"1", b"2"]) == "2 acknowledged, none lost, 1 twice"
+    with pytest.raises(AssertionError, match="lost messages"):
+        said([b"1"], [b"1", b"2"])
+    with pytest.raises(AssertionError, match="the order in a partition"):
+        said([b"2", b"1"], [b"1", b"2"])
+
+
+# --- rows ------------------------------------------------------------------------------
+
+
 class TwoRows(Rows):
     """The servers of these rows may start or not."""
 
@@ -271,6 +330,6 @@ def test_rows_without_their_servers_are_skipped(is_there: bool) -> None:
 
 def test_groups_of_rows_have_names() -> None:
     """Each can be chosen, and an unknown one is refused with those there are."""
-    assert {"mixed-groups", "offsets", "tools"} <= {*interop.ALL}
+    assert {"mixed-groups", "mixed-cluster", "offsets", "tools"} <= {*interop.ALL}
     with pytest.raises(SystemExit, match=r"expected some of .*mixed-groups"):
         interop.main(["--only", "mixed"])

@@ -54,7 +54,7 @@ def until_equal(
     Returns one log of each partition; AssertionError with the first difference.
     """
     deadline_s = monotonic() + WITHIN_S
-    while found := next(_differences(folders, topic, replicas), ""):
+    while found := next(differences(folders, topic, replicas), ""):
         if monotonic() > deadline_s:
             raise AssertionError(f"{found}, after {WITHIN_S:g} s")
         sleep(0.2)
@@ -64,9 +64,10 @@ def until_equal(
     }
 
 
-def _differences(
+def differences(
     folders: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
 ) -> Iterator[str]:
+    """Yield a sentence for each difference between replicas, and for each gap in offsets."""
     for partition, brokers in replicas.items():
         first = read_log(folders[brokers[0]], topic, partition)
         for broker in brokers:
