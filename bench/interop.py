@@ -9,7 +9,7 @@ round, Kafka's own brokers are read by `load --brokers` and by Spark (`--only ka
 
 On Kafka's ZooKeeper and brokers, groups of `--only` do without a broker of this project:
 `mixed-groups` are groups with members by Kafka and by this project, through kills, pauses and
-changes.
+changes; `mixed-cluster` is one cluster of a broker of Kafka and two of this project.
 
 What is missing on this machine is skipped, with the reason. It ends with 1 if a row failed.
 """

@@ -27,7 +27,8 @@ from watchkeeper.model.log.format.requests_08 import (
     TopicOffsets,
     error_name,
 )
-from watchkeeper.model.log_08.checks import check_set
+from watchkeeper.model.log_08.checks import ENTRY_HEAD_BYTES, check_set
+from watchkeeper.model.registry.payloads import TopicConfig
 from watchkeeper.model.replication.leader import append_records
 from watchkeeper.model.replication.messages import decoded
 from watchkeeper.model.replication.replica_log import Record
@@ -43,8 +44,8 @@ from watchkeeper.model.wire_08.produce import (
     ProduceResponse,
 )
 
-LARGEST_ENTRY_BYTES = 1_000_012
-"""`message.max.bytes`, with the offset and the size before a message."""
+LARGEST_MESSAGE_BYTES = 1_000_000
+"""`message.max.bytes`; a topic may have `max.message.bytes` of its own."""
 ONE_REPLICA = 1
 BEGIN = 0
 """Of every log; a fetch of what is not there any more gets what comes after it."""
@@ -82,7 +83,8 @@ async def _append(
     if not ALL_IN_SYNC <= request.acks <= ONE_REPLICA:
         return PartitionAppended(one.partition, PartitionError.INVALID_REQUIRED_ACKS)
     try:
-        checked = check_set(one.messages, largest_entry_bytes=LARGEST_ENTRY_BYTES)
+        largest_bytes = ENTRY_HEAD_BYTES + _largest_message_bytes(all_of, topic)
+        checked = check_set(one.messages, largest_entry_bytes=largest_bytes)
     except LogError as refused:
         return PartitionAppended(one.partition, code_of(refused))
 
@@ -94,6 +96,11 @@ async def _append(
         all_of, place, numbered, acks=request.acks, timeout_ms=request.timeout_ms
     )
     return PartitionAppended(one.partition, int(done.error), done.offset)
+
+
+def _largest_message_bytes(all_of: Replicas, topic: str) -> int:
+    config = all_of.settings.get(topic, TopicConfig())
+    return config.number("max.message.bytes", LARGEST_MESSAGE_BYTES)
 
 
 # --- metadata --------------------------------------------------------------------------

@@ -245,7 +245,11 @@ class TopicConfig:
 
     def min_in_sync(self, default: int) -> int:
         """How many replicas have to be in the ISR; `default` is that of the brokers."""
-        own = dict(self.overrides).get("min.insync.replicas", "")
+        return self.number("min.insync.replicas", default)
+
+    def number(self, name: str, default: int) -> int:
+        """A setting that is a number; `default` is that of the brokers."""
+        own = dict(self.overrides).get(name, "")
         return int(own) if own.isdecimal() else default
 
     @staticmethod

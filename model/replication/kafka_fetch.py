@@ -22,6 +22,7 @@ from watchkeeper.model.log.format.requests_08 import (
     PartitionTime,
     TopicTimes,
 )
+from watchkeeper.model.registry.payloads import TopicConfig
 from watchkeeper.model.replication.leader import serve_fetch
 from watchkeeper.model.replication.messages import decoded, encoded
 from watchkeeper.model.replication.replica import Replica
@@ -48,6 +49,8 @@ PART_BYTES = 1 << 20
 """`replica.fetch.max.bytes`."""
 LARGEST_PART_BYTES = 64 << 20
 """How much is fetched of a partition whose next message is longer than `PART_BYTES`."""
+SEGMENT_BYTES = 1 << 30
+"""`log.segment.bytes`."""
 SOME_BYTES = 1
 """`replica.fetch.min.bytes`."""
 
@@ -136,15 +139,21 @@ async def serve_kafka_fetch(all_of: Replicas, request: FetchRequest) -> FetchRes
     replica = max(request.replica_id, CONSUMER)
     fetched = await serve_fetch(all_of, FetchRecords(replica, wanted, max(wait_ms, 0)))
     parts = (
-        (topic, _to_send(one, part))
+        (topic, _to_send(one, part, _most_bytes(all_of, topic, one)))
         for (topic, one), part in zip(places, fetched.parts, strict=True)
     )
     return FetchResponse(0, grouped(parts))
 
 
-def _to_send(wanted: PartitionFetch, part: FetchedPart) -> PartitionFetched:
+def _most_bytes(all_of: Replicas, topic: str, wanted: PartitionFetch) -> int:
+    """Not more than a segment: a follower of Kafka stops at a set that is larger than its own."""
+    config = all_of.settings.get(topic, TopicConfig())
+    return min(max(wanted.max_bytes, 0), config.number("segment.bytes", SEGMENT_BYTES))
+
+
+def _to_send(wanted: PartitionFetch, part: FetchedPart, most_bytes: int) -> PartitionFetched:
     """The last message may be partial, as everywhere in a fetched set."""
     if part.error is not ErrorCode.NONE:
         return PartitionFetched(wanted.partition, int(part.error))
-    data = encoded(part.records, part.offset)[: max(wanted.max_bytes, 0)]
+    data = encoded(part.records, part.offset)[:most_bytes]
     return PartitionFetched(wanted.partition, int(part.error), part.high_watermark, data)

@@ -18,7 +18,7 @@ from watchkeeper.model.controller.state_machines.reign import ControllerSettings
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
-from watchkeeper.model.replication.settings import FetchLayout, ReplicationSettings
+from watchkeeper.model.replication.settings import AutoCreation, FetchLayout, ReplicationSettings
 from watchkeeper.model.replication.variants import REPLICATIONS
 from watchkeeper.real.member.data_plane_file import DataPlaneFile, DataPlaneState
 from watchkeeper.real.member.job import Job, ReplicaRole
@@ -27,6 +27,7 @@ from watchkeeper.real.world.process import MemberProcess
 VARIANT = "kafka_08"
 SESSION_MS = 6_000
 CHECKPOINT_MS = 1_000
+CREATION = AutoCreation(partitions=2, replicas=3)
 WITHIN_S = 60.0
 
 
@@ -141,6 +142,7 @@ class OwnBrokers:
             allows_unclean=False,
             lag_time_ms=self._lag_ms,
             checkpoint_ms=CHECKPOINT_MS,
+            auto_creation=CREATION,
             fetch_layout=FetchLayout.KAFKA_08,
         )
         role = ReplicaRole(

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -21,7 +22,7 @@ from bench.interop_clients.jvm import CODECS, Jvm, lines_of, run_class
 from bench.interop_clients.kafka_cluster import OnKafka, connected
 from bench.interop_clients.mixed_cluster.load import Load
 from bench.interop_clients.mixed_cluster.own_brokers import OwnBrokers
-from bench.interop_clients.mixed_cluster.replica_logs import PartitionLog, until_equal
+from bench.interop_clients.mixed_cluster.replica_logs import PartitionLog, read_log, until_equal
 from bench.interop_clients.outcome import Action, expect
 from bench.interop_clients.tools.kafka_tools import PREFERRED, REASSIGN
 from bench.interop_clients.tools.topic_state import (
@@ -36,6 +37,9 @@ from bench.interop_clients.tools.topic_state import (
 )
 from kazoo.exceptions import NoNodeError
 
+from watchkeeper import SimpleConsumer
+from watchkeeper.model.clients_08.errors import RefusedByBroker
+
 KAFKA, OURS = 1, (2, 3)
 EVERY = (KAFKA, *OURS)
 PLACES = "1:2:3,2:3:1,3:1:2"
@@ -43,8 +47,13 @@ PLACES = "1:2:3,2:3:1,3:1:2"
 COUNT = 60
 WITHIN_S = 60.0
 LAG_MS = 2_000
+SHORT = ("segment.bytes=4000", "retention.bytes=1000")
+"""Of a topic from which Kafka deletes all but its last segment."""
 SETTINGS = (
     "delete.topic.enable=true",
+    "default.replication.factor=3",
+    f"log.segment.bytes={1 << 20}",
+    "log.retention.check.interval.ms=2000",
     "auto.leader.rebalance.enable=false",
     "controlled.shutdown.enable=true",
     "controlled.shutdown.retry.backoff.ms=1000",
@@ -53,11 +62,18 @@ SETTINGS = (
 )
 
 
+Row = tuple[str, Callable[..., str], *tuple[object, ...]]
+"""A name, and what is called with which arguments."""
+
+
 class Side(StrEnum):
     """Whose controller, broker or tool."""
 
     KAFKA = "Kafka's"
     OURS = "ours"
+
+
+TOOLS = {Side.KAFKA: "Kafka's tool", Side.OURS: "our tool"}
 
 
 class MixedCluster(OnKafka):
@@ -75,23 +91,34 @@ class MixedCluster(OnKafka):
         name = "ZooKeeper 3.4.6, one broker of Kafka and two of ours start"
         yield self.first_action(name, lambda: self.start((KAFKA,)))
         for controller in Side:
-            for name, run, *arguments in (
-                ("the controller is elected", self._elected, controller),
-                ("created by Kafka's tool; each codec, each leader", self._created, Side.KAFKA),
-                ("created by ours; each codec, each leader", self._created, Side.OURS),
-                ("a follower of ours stands still: ISR", self._stood_still, OURS[0], KAFKA),
-                ("a follower of Kafka's stands still: ISR", self._stood_still, KAFKA, OURS[1]),
-                ("controlled shutdown of Kafka's, and its return", self._left, Side.KAFKA),
-                ("controlled shutdown of ours, and its return", self._left, Side.OURS),
-                ("preferred leaders are elected", self._preferred, controller),
-                ("partitions move to the other kind", self._moved),
-                ("kill -9 of Kafka's, messages under way", self._killed, Side.KAFKA, controller),
-                ("kill -9 of ours, messages under way", self._killed, Side.OURS, controller),
-                ("all end, and start on their logs", self._restarted),
-                ("deleted by Kafka's tool", self._deleted, Side.KAFKA, controller),
-                ("deleted by ours", self._deleted, Side.OURS, controller),
-            ):
+            for name, run, *arguments in self._rows(controller):
                 yield self.action(f"controller {controller}: {name}", run, *arguments)
+        yield self.action("a log without its beginning moves to the other kind", self._cut_begin)
+
+    def _rows(
+        self, controller: Side
+    ) -> Iterator[tuple[str, Callable[..., str], *tuple[object, ...]]]:
+        yield "the controller is elected", self._elected, controller
+        for tool in Side:
+            yield f"created by {TOOLS[tool]}; each codec, each leader", self._created, tool
+        for broker in (KAFKA, OURS[0]):
+            yield f"created at broker {broker} for a producer", self._created_for_client, broker
+        yield "a follower of ours stands still: ISR", self._stood_still, OURS[0], KAFKA
+        yield "a follower of Kafka's stands still: ISR", self._stood_still, KAFKA, OURS[1]
+        for side in Side:
+            yield f"controlled shutdown of {side}, and its return", self._left, side
+        yield "preferred leaders are elected", self._preferred, controller
+        yield "partitions move to the other kind", self._moved
+        for side in Side:
+            yield f"kill -9 of {side}, messages under way", self._killed, side, controller
+        if controller is Side.OURS:
+            yield "kill -9 of the controller, messages under way", self._killed, None, controller
+        for side in Side:
+            name = f"{side} stands still longer than its session, messages under way"
+            yield name, self._froze, side, controller
+        yield "all end, and start on their logs", self._restarted
+        for tool in Side:
+            yield f"deleted by {TOOLS[tool]}", self._deleted, tool, controller
 
     def start(self, brokers: Sequence[int]) -> str:
         """Start the ZooKeeper, the brokers of Kafka, and ours."""
@@ -131,6 +158,18 @@ class MixedCluster(OnKafka):
         entries = sum(log.entry_count for log in logs.values())
         return f"{len(due)} messages in {entries} entries, equal on 3 brokers"
 
+    def _created_for_client(self, broker: int) -> str:
+        """A request for the metadata of a topic that does not exist."""
+        self._number += 1
+        topic = f"wanted-{self._number}"
+        port = {**self.cluster.ports, **self.own.ports}[broker]
+        with SimpleConsumer(f"{HOST}:{port}", protocol="0.8") as consumer:
+            until(lambda: _leaders(consumer, topic), lambda found: len(found) == 2, "two leaders")
+        self._whole(topic, 2)
+        self._send(topic, "for a producer")
+        self._equal(topic)
+        return "2 partitions on 3 brokers each"
+
     def _stood_still(self, broker: int, leader: int) -> str:
         """The leader takes a silent follower out of the ISR, and in again."""
         topic = self._latest()
@@ -148,7 +187,7 @@ class MixedCluster(OnKafka):
     def _left(self, side: Side) -> str:
         """Leaders move before the process ends; it finds its log again."""
         topic = self._latest()
-        broker = KAFKA if side is Side.KAFKA else self._not_controller()
+        broker = self._one_of(side)
         self._leave(broker)
         found = self._read(topic)
         led = [number for number, one in found.items() if one.leader in (None, broker)]
@@ -178,15 +217,8 @@ class MixedCluster(OnKafka):
         self.topic_command("--create", "--topic", topic, "--replica-assignment", "1:2,2:3")
         self._whole(topic, 2)
         self._send(topic, "before")
-        path = self.folder / "moves.json"
         for wanted in ({0: [2, 3], 1: [1, 3]}, {0: [3, 1], 1: [1, 2]}):
-            path.write_text(moves_of(topic, wanted))
-            options = ("--zookeeper", self.zookeeper.hosts)
-            run_class(
-                self.jars, REASSIGN, *options, "--reassignment-json-file", str(path), "--execute"
-            )
-            with connected(self.zookeeper.hosts) as client:
-                until_gone(client, MOVES)
+            self._reassign(topic, wanted)
             found = self._whole(topic, 2)
             now = {number: list(one.replicas) for number, one in found.items()}
             expect(now, wanted, "replicas")
@@ -195,19 +227,68 @@ class MixedCluster(OnKafka):
         until(lambda: self._strays(topic), lambda found: found == [], "logs that stayed behind")
         return "twice; nothing stayed behind"
 
-    def _killed(self, side: Side, controller: Side) -> str:
-        topic = self._create(Side.KAFKA)
-        self._elect(controller)
-        broker = KAFKA if side is Side.KAFKA else self._not_controller()
-        load = Load(self._addresses(), topic)
-        load.run(lambda: self._kill(broker))
+    def _killed(self, side: Side | None, controller: Side) -> str:
+        """A broker of a side, or the controller."""
+        return self._struck(side, controller, self._kill_and_start)
+
+    def _kill_and_start(self, broker: int, topic: str) -> None:
+        self._kill(broker)
         led_by_another = partial(_is_led_without, broker)
         self._until(topic, led_by_another, f"leaders that are not broker {broker}")
         self.cluster.await_registered(broker, is_there=False)
         self._start(broker)
+
+    def _froze(self, side: Side, controller: Side) -> str:
+        """It goes on as a leader that has been deposed, and has to find out."""
+        return self._struck(side, controller, self._pause_and_resume)
+
+    def _pause_and_resume(self, broker: int, topic: str) -> None:
+        self._pause(broker)
+        try:
+            self.cluster.await_registered(broker, is_there=False)
+            self._until(topic, partial(_is_led_without, broker), "other leaders")
+        finally:
+            self._resume(broker)
+        self.cluster.await_registered(broker)
+
+    def _struck(
+        self, side: Side | None, controller: Side, strike: Callable[[int, str], None]
+    ) -> str:
+        """Send messages with `acks` -1 while something happens to a leader."""
+        topic = self._create(Side.KAFKA)
+        elected = self._elect(controller)
+        broker = elected if side is None else self._one_of(side)
+        load = Load(self._addresses(), topic)
+        load.run(partial(strike, broker, topic))
         self._whole(topic)
         self._elect(controller)
         return f"broker {broker}: {load.check(self._equal(topic))}"
+
+    def _cut_begin(self) -> str:
+        """Kafka deletes old segments: a replica of ours begins where the others begin."""
+        topic = "short"
+        options = [word for each in SHORT for word in ("--config", each)]
+        self.topic_command("--create", "--topic", topic, "--replica-assignment", "1", *options)
+        self._whole(topic, 1)
+        for number in range(5):
+            self._send(topic, f"some more messages, {number}")
+        folders = {KAFKA: self._logs[KAFKA]}
+        until(lambda: _begin(folders[KAFKA], topic), lambda found: found > 0, "the first offset")
+        self.topic_command("--alter", "--topic", topic, "--delete-config", "retention.bytes")
+        begins = []
+        for broker in (OURS[0], KAFKA):
+            self._reassign(topic, {0: [broker]})
+            self._whole(topic, 1)
+            self._send(topic, f"at broker {broker}")
+            begins.append(_begin(self._logs[broker], topic))
+        expect(begins[0] > 0, True, "ours begins later than 0")
+        due = [f"at broker {broker}-{n}" for broker in (OURS[0], KAFKA) for n in range(COUNT)]
+        log = read_log(self._logs[KAFKA], topic, 0)
+        values = [(each.value or b"").decode() for each in log.messages]
+        expect(values[-len(due) :], due, "the last messages")
+        offsets = [each.offset for each in log.messages]
+        expect(offsets, [*range(offsets[0], offsets[0] + len(offsets))], "offsets")
+        return f"from offset {begins[0]} at ours, from {begins[1]} at Kafka's again"
 
     def _restarted(self) -> str:
         """Their messages are as before, and more can be sent."""
@@ -274,8 +355,10 @@ class MixedCluster(OnKafka):
             except NoNodeError:
                 return None
 
-    def _not_controller(self) -> int:
-        """A broker of ours that is not the controller."""
+    def _one_of(self, side: Side) -> int:
+        """A broker of a side; if it is ours, one that is not the controller."""
+        if side is Side.KAFKA:
+            return KAFKA
         return next(broker for broker in OURS if broker != self._controller())
 
     def _elect(self, side: Side) -> int:
@@ -307,6 +390,15 @@ class MixedCluster(OnKafka):
             )
         self._whole(topic)
         return topic
+
+    def _reassign(self, topic: str, wanted: dict[int, list[int]]) -> None:
+        """Move partitions, and wait until it is done."""
+        path = self.folder / "moves.json"
+        path.write_text(moves_of(topic, wanted))
+        options = ("--zookeeper", self.zookeeper.hosts, "--reassignment-json-file", str(path))
+        run_class(self.jars, REASSIGN, *options, "--execute")
+        with connected(self.zookeeper.hosts) as client:
+            until_gone(client, MOVES)
 
     def _latest(self) -> str:
         """The topic that was created last on every broker."""
@@ -373,3 +465,16 @@ class MixedCluster(OnKafka):
 def _is_led_without(broker: int, found: Topic) -> bool:
     """Whether every partition has a leader, which is another broker."""
     return all(one.leader not in (None, broker) for one in found.values())
+
+
+def _leaders(consumer: SimpleConsumer, topic: str) -> dict[int, str]:
+    """Who leads a topic, as a broker says; at first it says that the topic is being made."""
+    with suppress(RefusedByBroker):
+        return consumer.leaders(topic)
+    return {}
+
+
+def _begin(logs: Path, topic: str) -> int:
+    """The first offset in the log of a replica."""
+    messages = read_log(logs, topic, 0).messages
+    return messages[0].offset if messages else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -72,12 +72,14 @@ class Following:
         """Follow until the log has an end; return its file."""
         self.replicas.fetchers[LEADER] = None
         following = self._run(fetch_from(self.replicas, LEADER))
-        while (
-            not following.done() and (self.replica.end, self.replica.high_watermark) != (end,) * 2
-        ):
+        deadline_s = monotonic() + WITHIN_S
+        while not following.done() and self.replica.high_watermark != end:
+            if monotonic() > deadline_s:
+                break
             sleep(0.01)
         self.replica.leader = NO_LEADER
         following.result(WITHIN_S)
+        assert (self.replica.end, self.replica.high_watermark) == (end, end)
         return self.file.read_bytes()
 
     def _run(self, body: Any) -> Any:

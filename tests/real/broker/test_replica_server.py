@@ -24,7 +24,7 @@ from watchkeeper.model.log.format.requests_08 import (
     TopicTimes,
 )
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
-from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.registry.payloads import PartitionState, TopicConfig
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.messages import encoded
 from watchkeeper.model.replication.replica import Replica
@@ -196,6 +196,8 @@ def test_a_consumer_of_kafka_reads_what_is_committed(broker: Served) -> None:
     committed = encoded([Record(1, 10)], 0)
     assert fetched(broker, 0) == PartitionFetched(0, 0, 1, committed)
     assert fetched(broker, 0, max_bytes=50).messages == committed[:50]
+    broker.replicas.settings["clicks"] = TopicConfig((("segment.bytes", "60"),))
+    assert fetched(broker, 0).messages == committed[:60]
 
 
 def fetched(
@@ -221,6 +223,9 @@ def test_a_producer_of_kafka_is_answered(broker: Served) -> None:
     data = fetched(broker, 0).messages
     assert data == encode(two) + wrap(two, Codec.GZIP, 2)
     assert fetched(broker, 2).messages == wrap(two, Codec.GZIP, 2)
+    broker.replicas.settings["clicks"] = TopicConfig((("max.message.bytes", "15"),))
+    assert produced(broker, encode(two)).error_code == PartitionError.MESSAGE_SIZE_TOO_LARGE
+    broker.replicas.settings["clicks"] = TopicConfig()
     damaged = encode(two)[:-1] + b"?"
     assert produced(broker, damaged).error_code == PartitionError.INVALID_MESSAGE
     assert produced(broker, encode(two), acks=2).error_code == (
