@@ -23,7 +23,7 @@ from bench.interop_clients.groups.mixed import amiss
 from bench.interop_clients.groups.offsets import Checked, added_up, checked, set_back
 from bench.interop_clients.groups.own_member import consumer_of, settings_in
 from bench.interop_clients.mixed_cluster.load import Load
-from bench.interop_clients.mixed_cluster.replica_logs import PartitionLog, until_equal
+from bench.interop_clients.mixed_cluster.replica_logs import PartitionLog, behind, until_equal
 from bench.interop_clients.mixed_cluster.replica_logs import differences as differences_of_logs
 from bench.interop_clients.outcome import Action, Rows, Skipped
 from bench.interop_clients.tools.kafka_tools import completed
@@ -257,21 +257,28 @@ def write_logs(root: Path, values: list[bytes], mark: int) -> dict[int, Path]:
 def test_equal_replicas_are_equal(tmp_path: Path) -> None:
     folders = write_logs(tmp_path, [b"a", b"b", b"c"], mark=3)
     assert [*differences_of_logs(folders, "clicks", {0: (1, 2)})] == []
+    assert [*behind(folders, "clicks", {0: (1, 2)})] == []
     found = until_equal(folders, "clicks", {0: (1, 2)})[0]
     assert (found.end, found.entry_count) == (3, 3)
 
 
-def test_other_bytes_other_marks_and_gaps_are_differences(tmp_path: Path) -> None:
-    folders = write_logs(tmp_path, [b"a", b"b", b"c"], mark=2)
+def test_other_bytes_and_gaps_are_differences(tmp_path: Path) -> None:
+    folders = write_logs(tmp_path, [b"a", b"b", b"c"], mark=3)
     last = folders[2] / "clicks-0" / f"{2:020}.log"
     last.write_bytes(encode([KeyedMessage(None, b"c")], 3))
-    found = [*differences_of_logs(folders, "clicks", {0: (1, 2)})]
-    assert [each.split(": ")[1][:18] for each in found] == [
-        "the high watermark",
-        "81 bytes up to 4 a",
-        "the high watermark",
-    ]
-    assert "have gaps" in [*differences_of_logs(folders, "clicks", {0: (2,)})][-1]
+    [found] = differences_of_logs(folders, "clicks", {0: (1, 2)})
+    assert found == "clicks-0: 81 bytes up to 4 at broker 2, 81 up to 3 at broker 1"
+    [found] = differences_of_logs(folders, "clicks", {0: (2,)})
+    assert found == "clicks-0: offsets [0, 1, 3]... have gaps"
+
+
+def test_a_high_watermark_below_the_end_is_behind(tmp_path: Path) -> None:
+    folders = write_logs(tmp_path, [b"a", b"b", b"c"], mark=2)
+    found = [*behind(folders, "clicks", {0: (1, 2)})]
+    assert found[0] == (
+        "clicks-0: the high watermark in the checkpoint of broker 1 is 2; expected 3"
+    )
+    assert len(found) == 2
 
 
 def test_a_load_finds_what_is_lost_and_what_is_out_of_order(tmp_path: Path) -> None:

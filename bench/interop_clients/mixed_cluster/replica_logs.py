@@ -47,14 +47,18 @@ def marks(logs: Path, topic: str) -> dict[int, int]:
 
 
 def until_equal(
-    folders: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
+    folders: Mapping[int, Path],
+    topic: str,
+    replicas: Mapping[int, Sequence[int]],
+    *,
+    with_marks: bool = True,
 ) -> dict[int, PartitionLog]:
-    """Wait until all replicas of each partition are equal, with one high watermark at their end.
+    """Wait until all replicas of each partition are equal, and say that all of it is committed.
 
     Returns one log of each partition; AssertionError with the first difference.
     """
     deadline_s = monotonic() + WITHIN_S
-    while found := next(differences(folders, topic, replicas), ""):
+    while found := next(_differences(folders, topic, replicas, with_marks), ""):
         if monotonic() > deadline_s:
             raise AssertionError(f"{found}, after {WITHIN_S:g} s")
         sleep(0.2)
@@ -64,25 +68,45 @@ def until_equal(
     }
 
 
+def _differences(
+    folders: Mapping[int, Path],
+    topic: str,
+    replicas: Mapping[int, Sequence[int]],
+    with_marks: bool,
+) -> Iterator[str]:
+    yield from differences(folders, topic, replicas)
+    if with_marks:
+        yield from behind(folders, topic, replicas)
+
+
 def differences(
     folders: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
 ) -> Iterator[str]:
     """Yield a sentence for each difference between replicas, and for each gap in offsets."""
     for partition, brokers in replicas.items():
         first = read_log(folders[brokers[0]], topic, partition)
-        for broker in brokers:
+        for broker in brokers[1:]:
             log = read_log(folders[broker], topic, partition)
             if log.data != first.data:
                 yield (
                     f"{topic}-{partition}: {len(log.data)} bytes up to {log.end} at broker "
                     f"{broker}, {len(first.data)} up to {first.end} at broker {brokers[0]}"
                 )
-            mark = marks(folders[broker], topic).get(partition)
-            if mark != first.end:
-                yield (
-                    f"{topic}-{partition}: the high watermark at broker {broker} is {mark}; "
-                    f"expected {first.end}"
-                )
         offsets = [message.offset for message in first.messages]
         if offsets != [*range(first.end)]:
             yield f"{topic}-{partition}: offsets {offsets[:5]}... have gaps"
+
+
+def behind(
+    folders: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
+) -> Iterator[str]:
+    """Yield a sentence for each high watermark in a checkpoint that is not at the end."""
+    for partition, brokers in replicas.items():
+        end = read_log(folders[brokers[0]], topic, partition).end
+        for broker in brokers:
+            mark = marks(folders[broker], topic).get(partition)
+            if mark != end:
+                yield (
+                    f"{topic}-{partition}: the high watermark in the checkpoint of broker "
+                    f"{broker} is {mark}; expected {end}"
+                )

@@ -113,7 +113,7 @@ class MixedCluster(OnKafka):
             yield f"kill -9 of {side}, messages under way", self._killed, side, controller
         if controller is Side.OURS:
             yield "kill -9 of the controller, messages under way", self._killed, None, controller
-        for side in Side:
+        for side in (Side.OURS, Side.KAFKA):
             name = f"{side} stands still longer than its session, messages under way"
             yield name, self._froze, side, controller
         yield "all end, and start on their logs", self._restarted
@@ -293,7 +293,7 @@ class MixedCluster(OnKafka):
     def _restarted(self) -> str:
         """Their messages are as before, and more can be sent."""
         topic = self._latest()
-        before = self._equal(topic)
+        before = self._equal(topic, with_marks=False)
         for broker in EVERY:
             self._leave(broker)
         for broker in EVERY:
@@ -435,9 +435,9 @@ class MixedCluster(OnKafka):
     def _until(self, topic: str, is_right: Callable[[Topic], bool], what: str) -> None:
         until(lambda: self._read(topic), is_right, what)
 
-    def _equal(self, topic: str) -> dict[int, PartitionLog]:
+    def _equal(self, topic: str, *, with_marks: bool = True) -> dict[int, PartitionLog]:
         replicas = {number: one.replicas for number, one in self._read(topic).items()}
-        return until_equal(self._logs, topic, replicas)
+        return until_equal(self._logs, topic, replicas, with_marks=with_marks)
 
     @property
     def _logs(self) -> dict[int, Path]:

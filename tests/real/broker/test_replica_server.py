@@ -25,7 +25,7 @@ from watchkeeper.model.log.format.requests_08 import (
 )
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
 from watchkeeper.model.registry.payloads import PartitionState, TopicConfig
-from watchkeeper.model.replication import wire
+from watchkeeper.model.replication import leader, wire
 from watchkeeper.model.replication.messages import encoded
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_files import ReplicaFiles
@@ -185,9 +185,9 @@ def test_a_follower_of_kafka_is_answered(broker: Served) -> None:
     broker.replicas.me = ReplicationSettings(0, KAFKA_08)
     assert fetched(broker, 0, replica_id=1).messages == encoded([Record(1, 10), Record(1, 11)], 0)
     assert replica.high_watermark == 1
+    assert offsets(broker, 0, replica_id=1) == (PartitionError.NONE, (2,))
     assert fetched(broker, 2, replica_id=1) == PartitionFetched(0, 0, 2)
     assert fetched(broker, 3, replica_id=1).error_code == PartitionError.OFFSET_OUT_OF_RANGE
-    assert offsets(broker, 0, replica_id=1) == (PartitionError.NONE, (2,))
 
 
 def test_a_consumer_of_kafka_reads_what_is_committed(broker: Served) -> None:
@@ -210,7 +210,7 @@ def fetched(
     return part
 
 
-def test_a_producer_of_kafka_is_answered(broker: Served) -> None:
+def test_a_producer_of_kafka_is_answered(broker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its messages are stored as they are, plain and compressed, and keep their offsets."""
     lead(broker)
     broker.replicas.by_partition[CLICKS] = replica = Replica(
@@ -222,6 +222,7 @@ def test_a_producer_of_kafka_is_answered(broker: Served) -> None:
     assert [record.is_hidden for record in replica.log] == [False, False, True, False]
     data = fetched(broker, 0).messages
     assert data == encode(two) + wrap(two, Codec.GZIP, 2)
+    monkeypatch.setattr(leader, "RECORDS_A_FETCH", 1)
     assert fetched(broker, 2).messages == wrap(two, Codec.GZIP, 2)
     broker.replicas.settings["clicks"] = TopicConfig((("max.message.bytes", "15"),))
     assert produced(broker, encode(two)).error_code == PartitionError.MESSAGE_SIZE_TOO_LARGE
