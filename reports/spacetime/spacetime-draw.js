@@ -235,9 +235,15 @@ function drawAcross(svg, item, at) {
 
 // --- the pane ------------------------------------------------------------------------------
 
+// More than is in sight is drawn, so that most steps of scrolling draw the axis alone.
+const BEYOND = 300;
+let drawn = { above: 0, below: -1, left: 0 };
+let axis = null;
+
 function drawPane() {
-  const [above, below] = [pane.scrollTop - 300, pane.scrollTop + pane.clientHeight + 300];
+  const [above, below] = [pane.scrollTop - BEYOND, pane.scrollTop + pane.clientHeight + BEYOND];
   const place = [pane.scrollLeft, pane.scrollTop];
+  drawn = { above, below, left: pane.scrollLeft };
   canvas.replaceChildren();
   canvas.setAttribute("width", width);
   canvas.setAttribute("height", height);
@@ -246,8 +252,7 @@ function drawPane() {
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
-  const [first, last] = [momentAfter(above), momentAfter(below)];
-  drawFolds(canvas, first, last);
+  drawFolds(canvas, momentAfter(above), momentAfter(below));
   if (momentUs !== null) drawMoment();
   for (const { item, at } of of("across")) drawAcross(canvas, item, at);
   for (const lane of lanes) drawLane(canvas, lane, above, below);
@@ -256,8 +261,15 @@ function drawPane() {
   for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
   for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
   canvas.append(labels); // last, so that the labels lie on top
-  drawTime(canvas, first, last);
+  axis = draw(canvas, "g");
+  drawTime();
   [pane.scrollLeft, pane.scrollTop] = place;
+}
+
+function drawScrolled() {
+  const isDrawn = pane.scrollTop >= drawn.above && pane.scrollTop + pane.clientHeight <= drawn.below;
+  if (isDrawn && pane.scrollLeft === drawn.left) drawTime();
+  else drawPane();
 }
 
 function drawMarked(item) {

@@ -8,10 +8,13 @@ function drawFolds(svg, first, last) {
 }
 
 // The axis stays at the left edge, above everything that is scrolled below it.
-function drawTime(svg, first, last) {
+function drawTime() {
+  axis.replaceChildren();
+  const first = momentAfter(pane.scrollTop - BEYOND);
+  const last = momentAfter(pane.scrollTop + pane.clientHeight + BEYOND);
   const edge = pane.scrollLeft;
   const right = edge + GUTTER - 14;
-  draw(svg, "rect", { x: edge, y: pane.scrollTop - 300, width: GUTTER - 6, height: pane.clientHeight + 600, fill: "var(--paper)", "fill-opacity": 0.92 });
+  draw(axis, "rect", { x: edge, y: pane.scrollTop - BEYOND, width: GUTTER - 6, height: pane.clientHeight + 2 * BEYOND, fill: "var(--paper)", "fill-opacity": 0.92 });
   const ceiling = pane.scrollTop;
   let written = ceiling;
   let isNamed = false;
@@ -25,16 +28,16 @@ function drawTime(svg, first, last) {
     if (!isNamed && !isFirst) { // above the first visible offsets, the time that they count from
       isNamed = true;
       written = ceiling + 12;
-      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, seconds(burst));
+      draw(axis, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, seconds(burst));
     }
     if (isFold && at) {
-      draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
+      draw(axis, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
     }
     if (!isFirst && y - written < 15) continue;
     written = y;
     isNamed = true;
-    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, isFirst ? seconds(us) : offset(us - burst));
-    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "var(--faint)" });
+    draw(axis, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, isFirst ? seconds(us) : offset(us - burst));
+    draw(axis, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "var(--faint)" });
   }
 }
 

@@ -226,6 +226,46 @@ def test_without_a_verdict_it_opens_at_the_first_breach(
     assert tab.run(f"itemOf.get({first}) === marked")
 
 
+SCROLLED = """
+(async (steps) => {
+  const next = () => new Promise(requestAnimationFrame);
+  const edge = pane.getBoundingClientRect();
+  const isInSight = (one) => {
+    const box = one.getBoundingClientRect();
+    return box.bottom > edge.top && box.top < edge.bottom;
+  };
+  const inSight = () => {
+    const some = [...canvas.querySelectorAll("path, circle")].filter(isInSight);
+    return some.map((one) => one.outerHTML).join();
+  };
+  const found = [];
+  for (const step of steps) {
+    const before = canvas.firstChild;
+    pane.scrollTop += step;
+    await next();
+    await next();
+    const [isKept, seen] = [canvas.firstChild === before, inSight()];
+    const times = axis.textContent;
+    drawPane();
+    found.push([isKept, seen.length, seen === inSight() && times === axis.textContent]);
+  }
+  return found;
+})([%s])
+"""
+
+
+@needs_browser
+def test_scrolling_shows_what_is_in_sight(run: Path, tab: Tab) -> None:
+    """A short step draws the axis alone; after any step nothing is missing."""
+    shown(tab, run / "spacetime.html")
+
+    found = tab.run(SCROLLED % "-99999, 100, 700, -100, 250, -900")
+
+    assert [is_kept for is_kept, _, _ in found[1:]] == [True, False, True, True, False]
+    assert all(number for _, number, _ in found)
+    assert all(is_whole for _, _, is_whole in found)
+
+
 @needs_browser
 def test_an_address_names_a_moment_or_an_event(run: Path, tab: Tab) -> None:
     """What is not drawn is said."""
