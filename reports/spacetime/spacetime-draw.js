@@ -227,7 +227,7 @@ function drawAcross(svg, item, at) {
   const group = itemTip(draw(svg, "g"), item, at);
   const colour = isFault ? "var(--fault)" : COLOURS.soft;
   stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
-  const left = pane.scrollLeft + GUTTER;
+  const left = view().left + GUTTER;
   const text = draw(labels, "text", { x: left, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
   taken.push({ left, right: left + 1.25 * lengthOf(item.label), y: y - 7 });
   itemTip(text, item, at);
@@ -241,9 +241,10 @@ let drawn = { above: 0, below: -1, left: 0 };
 let axis = null;
 
 function drawPane() {
-  const [above, below] = [pane.scrollTop - BEYOND, pane.scrollTop + pane.clientHeight + BEYOND];
+  const { top, bottom, left } = view();
+  const [above, below] = [top - BEYOND, bottom + BEYOND];
   const place = [pane.scrollLeft, pane.scrollTop];
-  drawn = { above, below, left: pane.scrollLeft };
+  drawn = { above, below, left };
   canvas.replaceChildren();
   canvas.setAttribute("width", width);
   canvas.setAttribute("height", height);
@@ -267,8 +268,8 @@ function drawPane() {
 }
 
 function drawScrolled() {
-  const isDrawn = pane.scrollTop >= drawn.above && pane.scrollTop + pane.clientHeight <= drawn.below;
-  if (isDrawn && pane.scrollLeft === drawn.left) drawTime();
+  const { top, bottom, left } = view();
+  if (top >= drawn.above && bottom <= drawn.below && left === drawn.left) drawTime();
   else drawPane();
 }
 
@@ -281,5 +282,5 @@ function drawMarked(item) {
 function drawMoment() {
   const y = yOf(momentUs);
   draw(canvas, "line", { x1: 0, x2: width, y1: y, y2: y, stroke: "var(--link)", "stroke-width": 2 });
-  draw(labels, "text", { x: pane.scrollLeft + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(momentUs));
+  draw(labels, "text", { x: view().left + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(momentUs));
 }

@@ -10,12 +10,11 @@ function drawFolds(svg, first, last) {
 // The axis stays at the left edge, above everything that is scrolled below it.
 function drawTime() {
   axis.replaceChildren();
-  const first = momentAfter(pane.scrollTop - BEYOND);
-  const last = momentAfter(pane.scrollTop + pane.clientHeight + BEYOND);
-  const edge = pane.scrollLeft;
+  const { top, bottom, left: edge } = view();
+  const [first, last] = [momentAfter(top - BEYOND), momentAfter(bottom + BEYOND)];
   const right = edge + GUTTER - 14;
-  draw(axis, "rect", { x: edge, y: pane.scrollTop - BEYOND, width: GUTTER - 6, height: pane.clientHeight + 2 * BEYOND, fill: "var(--paper)", "fill-opacity": 0.92 });
-  const ceiling = pane.scrollTop;
+  draw(axis, "rect", { x: edge, y: top - BEYOND, width: GUTTER - 6, height: bottom - top + 2 * BEYOND, fill: "var(--paper)", "fill-opacity": 0.92 });
+  const ceiling = top;
   let written = ceiling;
   let isNamed = false;
   for (let at = first; at < last; at++) {

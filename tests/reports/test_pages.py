@@ -266,6 +266,43 @@ def test_scrolling_shows_what_is_in_sight(run: Path, tab: Tab) -> None:
     assert all(is_whole for _, _, is_whole in found)
 
 
+A_FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+ON_PAPER = """
+addEventListener("beforeprint", () => {
+  const box = canvas.viewBox.baseVal;
+  const marks = new Set(items.filter((one) => one.kind === "mark"));
+  window.onPaper = [box.y, box.height, canvas.querySelectorAll("circle").length, marks.size];
+});
+"""
+
+
+@needs_browser
+def test_all_of_a_short_run_is_printed(run: Path, tab: Tab) -> None:
+    """Wherever the pane is scrolled to; afterwards it is as before."""
+    shown(tab, run / "spacetime.html").run(ON_PAPER)
+    before = tab.run("[pane.scrollTop, canvas.outerHTML]")
+    tab.call("Page.printToPDF")
+
+    top, length, circles, marks = tab.run("onPaper")
+    assert (top, length) == (0, pytest.approx(tab.run("height")))
+    assert circles == marks > 0
+    assert tab.run(f"{A_FRAME}.then(() => [pane.scrollTop, canvas.outerHTML])") == before
+
+
+@needs_browser
+def test_of_a_long_run_a_part_is_printed(run: Path, tab: Tab) -> None:
+    """From what is in sight, and the paper says what is left out."""
+    shown(tab, run / "spacetime.html").run(f"{ON_PAPER}; height = 2 * MOST_PRINTED")
+    tab.run("addEventListener('beforeprint', () => { window.said = stage.textContent; })")
+    from_px = tab.run("pane.scrollTop")
+    tab.call("Page.printToPDF")
+    tab.run(A_FRAME)
+
+    assert tab.run("onPaper")[:2] == [from_px, tab.run("MOST_PRINTED")]
+    assert re.search(r"Of this run [\d.]+ s to [\d.]+ s are printed", tab.run("said"))
+    assert "are printed" not in tab.run("stage.textContent")
+
+
 @needs_browser
 def test_an_address_names_a_moment_or_an_event(run: Path, tab: Tab) -> None:
     """What is not drawn is said."""
