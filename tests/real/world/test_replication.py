@@ -65,6 +65,17 @@ def test_a_leader_dies_and_comes_back() -> None:
     assert opened["broker/0"]["end"] > 20
 
 
+@pytest.mark.slow
+def test_brokers_fetch_as_in_0_8() -> None:
+    """What was confirmed is on every broker. A change of leaders shows a defect of `kafka_08`."""
+    fetching = scenario()
+    fetching["variant"] = "kafka_08"
+    fetching["clusters"]["main"]["replication"]["fetches"] = "as in 0.8"
+    result = lived(fetching)
+    assert result.judgement.violated() == []
+    assert [verdict_on(result, each.name) for each in (KEPT, IN_ISR)] == ["holds"] * 2
+
+
 def test_a_lost_host_has_lost_its_pagecache() -> None:
     """Nothing of it was written back yet, and it fetches all of it again."""
     result = lived(
