@@ -9,10 +9,12 @@ Reading order:
     group_coordinator the offsets of groups in a log, and who coordinates a group
     replicated_coordinator
                       the same in a broker that replicates
+    replicated_clients
+                      produce, metadata and offsets in a broker that replicates
     waiting_fetches   fetches that wait for messages
     request_handler   the requests, over the logs of a broker
 
 `watchkeeper.real.broker.server_08` gives it connections and files. Brokers that replicate, with a
-controller, are in `watchkeeper.model.replication` and `watchkeeper.model.controller`; what they
-send each other has an encoding of this project.
+controller, are in `watchkeeper.model.replication` and `watchkeeper.model.controller`; what their
+followers fetch has an encoding of this project, unless they fetch as in 0.8.
 """

@@ -12,6 +12,7 @@ registry     what a broker reads in ZooKeeper: states of partitions, settings of
 replica      a replica, what a leader knows of a follower, and the disk
 replicas     all replicas in one broker, and the requests of a controller
 leader       appending, serving followers, and the ISR
+kafka_fetch  fetches as in 0.8, with which brokers of Kafka follow and are followed
 fetcher      what a follower does
 service      how each request is answered, and what is done from time to time
 """

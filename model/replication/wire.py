@@ -7,6 +7,7 @@
 LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown are those of Kafka 0.8.2, byte
 for byte. The others have Kafka's keys and a version that Kafka does not use: they carry the
 epochs of records, and what KIP-101 and KIP-320 add to requests, in one layout for all variants.
+Fetches as in 0.8 are in `kafka_fetch`.
 """
 
 from __future__ import annotations
