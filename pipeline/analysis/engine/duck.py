@@ -1,0 +1,123 @@
+"""DuckDB as the engine of an analysis: in this process, without Java, for small traces.
+
+Its memory is bounded; what does not fit goes to files in the folder of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, cast
+
+from watchkeeper.pipeline.analysis.engine import duck_columns, duck_frames, duck_functions
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Language
+from watchkeeper.pipeline.analysis.engine.duck_columns import Window, type_name
+from watchkeeper.pipeline.analysis.engine.engine import Failed, Given, Made, Schema
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEMORY = "2GB"
+
+
+class DuckEngine:
+    """A connection to a DuckDB of its own."""
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.tables = 0
+        for macro in duck_functions.MACROS_SQL:
+            connection.execute(macro)
+
+    @property
+    def language(self) -> Language:
+        """Functions and windows with PySpark's names."""
+        return Language(duck_functions, Window)
+
+    def prepare(self, events: int) -> None:
+        """Nothing: it plans each query by the sizes of its tables."""
+
+    def each(self, function: Callable[[Given], Made], given: Sequence[Given]) -> list[Made]:
+        """Call a function in this process."""
+        return list(map(function, given))
+
+    def made(self, rows: Iterable[Sequence[Any]], schema: Schema) -> DataFrame:
+        """A table of rows."""
+        self.tables += 1
+        name = f"given_{self.tables}"
+        columns = ", ".join(
+            f"{duck_frames.quoted_name(column)} {type_name(kind)}"
+            for column, kind in schema.types.items()
+        )
+        self.connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
+        found = [[_plain(value) for value in row] for row in rows]
+        if found:
+            marks = ", ".join("?" * len(schema.columns))
+            self.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", found)
+        return self._frame(f"SELECT * FROM {name}", tuple(schema.names))
+
+    def read(self, folder: Path, schema: Schema | None = None) -> DataFrame:
+        """The table that a folder of Parquet files holds; folders `run=NAME` are a column."""
+        files = duck_columns.literal(f"{folder}/**/*.parquet")
+        options = ""
+        if schema is not None:
+            options = ", hive_partitioning = true, hive_types = {'run': VARCHAR}"
+        query = f"SELECT * FROM read_parquet({files}{options})"
+        names = schema.names if schema else self.connection.sql(query).columns
+        listed = ", ".join(map(duck_frames.quoted_name, names))
+        return self._frame(f"SELECT {listed} FROM read_parquet({files}{options})", tuple(names))
+
+    def kept(self, frame: DataFrame, folder: Path) -> DataFrame:
+        """Compute a table, and write it."""
+        import duckdb
+
+        given = cast(duck_frames.DataFrame, frame)
+        try:
+            query = f"SELECT {', '.join(_stored(given))} FROM ({given.query}) _"
+            folder.mkdir(parents=True)
+            path = duck_columns.literal(str(folder / "part-0.parquet"))
+            self.connection.execute(
+                f"COPY ({query}) TO {path} (FORMAT parquet, COMPRESSION zstd)"
+            )
+        except duckdb.Error as error:
+            raise Failed(str(error).partition("\n")[0]) from None
+        return self._frame(f"SELECT * FROM read_parquet({path})", given.columns)
+
+    def _frame(self, query: str, columns: tuple[str, ...]) -> DataFrame:
+        return cast(DataFrame, duck_frames.DataFrame(self.connection, query, columns))
+
+
+def _plain(value: Any) -> Any:
+    """A value as DuckDB takes it: enums are texts."""
+    if isinstance(value, str):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _stored(frame: duck_frames.DataFrame) -> Iterator[str]:
+    """The columns as they are written: a sum is a BIGINT, as Spark has it."""
+    for name, kind in frame.types():
+        text = str(kind)
+        column = duck_columns.reference(name)
+        if "HUGEINT" in text:
+            column = f"CAST({column} AS {text.replace('HUGEINT', 'BIGINT')})"
+        yield f"{column} AS {duck_frames.quoted_name(name)}"
+
+
+@contextmanager
+def duck(scratch: Path, threads: int) -> Iterator[DuckEngine]:
+    """An engine that works in memory, and in a folder where that does not suffice."""
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": MEMORY,
+        "threads": threads,
+        "temp_directory": str(scratch),
+    }
+    try:
+        with closing(duckdb.connect(config=settings)) as connection:
+            yield DuckEngine(connection)
+    finally:
+        rmtree(scratch, ignore_errors=True)
