@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from watchkeeper.pipeline.analysis.engine import duck_columns, duck_frames, duck_functions
 from watchkeeper.pipeline.analysis.engine.api import DataFrame, Language
-from watchkeeper.pipeline.analysis.engine.duck_columns import Window, type_name
+from watchkeeper.pipeline.analysis.engine.duck_columns import Window
 from watchkeeper.pipeline.analysis.engine.engine import Failed, Given, Made, Schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 MEMORY = "2GB"
@@ -45,25 +46,26 @@ class DuckEngine:
 
     def made(self, rows: Iterable[Sequence[Any]], schema: Schema) -> DataFrame:
         """A table of rows."""
+        import pyarrow as pa
+
         self.tables += 1
         name = f"given_{self.tables}"
-        columns = ", ".join(
-            f"{duck_frames.quoted_name(column)} {type_name(kind)}"
-            for column, kind in schema.types.items()
-        )
-        self.connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
-        found = [[_plain(value) for value in row] for row in rows]
-        if found:
-            marks = ", ".join("?" * len(schema.columns))
-            self.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", found)
+        found = list(rows)
+        columns = {
+            column: pa.array([_plain(row[at]) for row in found], arrow_type(kind))
+            for at, (column, kind) in enumerate(schema.types.items())
+        }
+        self.connection.register("given", pa.table(columns))
+        self.connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM given")
+        self.connection.unregister("given")
         return self._frame(f"SELECT * FROM {name}", tuple(schema.names))
 
     def read(self, folder: Path, schema: Schema | None = None) -> DataFrame:
         """The table that a folder of Parquet files holds; folders `run=NAME` are a column."""
         files = duck_columns.literal(f"{folder}/**/*.parquet")
-        options = ""
-        if schema is not None:
-            options = ", hive_partitioning = true, hive_types = {'run': VARCHAR}"
+        has_folders = any(folder.glob("run=*"))
+        options = ", hive_partitioning = true, hive_types = {'run': VARCHAR}"
+        options = options if has_folders else ""
         query = f"SELECT * FROM read_parquet({files}{options})"
         names = schema.names if schema else self.connection.sql(query).columns
         listed = ", ".join(map(duck_frames.quoted_name, names))
@@ -90,10 +92,23 @@ class DuckEngine:
 
 
 def _plain(value: Any) -> Any:
-    """A value as DuckDB takes it: enums are texts."""
-    if isinstance(value, str):
-        return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    """A value as Arrow takes it: a map is a list of its pairs."""
+    return list(value.items()) if isinstance(value, dict) else value
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """The type of Arrow for the name of a type in a schema."""
+    import pyarrow as pa
+
+    simple = {"string": pa.string(), "long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
+    if kind in simple:
+        return simple[kind]
+    outer, _, inside = kind.removesuffix(">").partition("<")
+    if outer == "array":
+        return pa.list_(arrow_type(inside))
+    assert outer == "map", f"no table that is made has columns of the type {kind}"
+    key, _, value = inside.partition(",")
+    return pa.map_(arrow_type(key), arrow_type(value))
 
 
 def _stored(frame: duck_frames.DataFrame) -> Iterator[str]:
