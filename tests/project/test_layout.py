@@ -61,6 +61,7 @@ AT_HOME = {
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},
+    "duckdb": {"pipeline"},
 }
 """Library -> the packages that may import it."""
 

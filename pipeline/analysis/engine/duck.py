@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +17,7 @@ from watchkeeper.pipeline.analysis.engine import duck_columns, duck_frames, duck
 from watchkeeper.pipeline.analysis.engine.api import DataFrame, Language
 from watchkeeper.pipeline.analysis.engine.duck_columns import Window
 from watchkeeper.pipeline.analysis.engine.engine import Failed, Given, Made, Schema
+from watchkeeper.pipeline.sweeps.runners import Process, Runner
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,8 +29,9 @@ MEMORY = "2GB"
 class DuckEngine:
     """A connection to a DuckDB of its own."""
 
-    def __init__(self, connection: DuckDBPyConnection) -> None:
+    def __init__(self, connection: DuckDBPyConnection, runner: Callable[[], Runner]) -> None:
         self.connection = connection
+        self.runner = runner
         self.tables = 0
         for macro in duck_functions.MACROS_SQL:
             connection.execute(macro)
@@ -41,8 +45,10 @@ class DuckEngine:
         """Nothing: it plans each query by the sizes of its tables."""
 
     def each(self, function: Callable[[Given], Made], given: Sequence[Given]) -> list[Made]:
-        """Call a function in this process."""
-        return list(map(function, given))
+        """Call a function in this process, or in several."""
+        with self.runner() as runner:
+            found = dict(runner.each(partial(_numbered, function), list(enumerate(given))))
+        return [found[task] for task in sorted(found, key=itemgetter(0))]
 
     def made(self, rows: Iterable[Sequence[Any]], schema: Schema) -> DataFrame:
         """A table of rows."""
@@ -91,6 +97,10 @@ class DuckEngine:
         return cast(DataFrame, duck_frames.DataFrame(self.connection, query, columns))
 
 
+def _numbered(function: Callable[[Given], Made], task: tuple[int, Given]) -> Made:
+    return function(task[1])
+
+
 def _plain(value: Any) -> Any:
     """A value as Arrow takes it: a map is a list of its pairs."""
     return list(value.items()) if isinstance(value, dict) else value
@@ -122,8 +132,13 @@ def _stored(frame: duck_frames.DataFrame) -> Iterator[str]:
 
 
 @contextmanager
-def duck(scratch: Path, threads: int) -> Iterator[DuckEngine]:
-    """An engine that works in memory, and in a folder where that does not suffice."""
+def duck(
+    scratch: Path, threads: int, runner: Callable[[], Runner] = Process
+) -> Iterator[DuckEngine]:
+    """An engine that works in memory, and in a folder where that does not suffice.
+
+    `runner` makes what calls functions in Python.
+    """
     import duckdb
 
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -133,6 +148,6 @@ def duck(scratch: Path, threads: int) -> Iterator[DuckEngine]:
     }
     try:
         with closing(duckdb.connect(config=settings)) as connection:
-            yield DuckEngine(connection)
+            yield DuckEngine(connection, runner)
     finally:
         rmtree(scratch, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -117,13 +118,8 @@ def read_header(path: Path) -> Header:
 
 def write_events(engine: Engine, sources: list[Source], home: Path) -> list[Read]:
     """Write the events of traces as Parquet, a folder a run; return what was read of each."""
-    folder = str(home)
-
-    def convert(source: Source) -> Read:
-        return _converted(source, Path(folder))
-
     try:
-        rows = engine.each(convert, sources)
+        rows = engine.each(partial(_converted, home=home), sources)
     except Failed as error:
         raise PipelineProblem(
             f"the traces could not be read ({error}); see that the workers can "

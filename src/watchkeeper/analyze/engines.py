@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,14 +18,16 @@ from watchkeeper.pipeline.analysis.engine.spark import SparkEngine
 from watchkeeper.pipeline.analysis.store import SCRATCH
 from watchkeeper.pipeline.session import Wanted, WorksIn, session
 from watchkeeper.pipeline.sweeps.runner_choice import cores
-from watchkeeper.pipeline.sweeps.runners import Pool, Runner
+from watchkeeper.pipeline.sweeps.runners import Pool, Process, Runner
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper.java import find_java
 
 FEATURE = "watchkeeper analyze"
 LOCAL = "local[{}]"
-SMALL_BYTES = 200_000_000
-"""Of all traces, about a million events: up to this size DuckDB is chosen."""
+SMALL_BYTES = 2_000_000_000
+"""Of all traces, about ten million events: up to this size DuckDB is chosen, and was measured."""
+POOLED_BYTES = 20_000_000
+"""From this size of all traces several processes read them for DuckDB."""
 COMPILED_BYTES = 100_000_000
 """From this size of all traces Spark's JVM compiles with all its means: it pays off."""
 
@@ -81,8 +84,9 @@ def started(
     """The engine of that name, which works in the folder of the analysis."""
     scratch = home / SCRATCH
     if name is EngineName.DUCKDB:
-        with duck(scratch, cores()) as engine:
-            yield Means(engine, lambda: Pool(cores()))
+        pool = partial(Pool, cores())
+        with duck(scratch, cores(), pool if size > POOLED_BYTES else Process) as engine:
+            yield Means(engine, pool)
         return
     from watchkeeper.pipeline.sweeps.spark import Spark
 
