@@ -419,14 +419,12 @@ PAGE = HOME / "docs/how-to/analyze.md"
 COMMANDS = [line for line in PAGE.read_text().splitlines() if line.startswith("watchkeeper ")]
 
 
-def test_the_page_shows_what_happens(
-    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow  # a hundred branches
+def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands run, one after the other, in an empty folder; here with fewer branches.
 
     The last says that at the violation, if not before, the failure is decided.
     """
-    del shown  # its session of Spark serves these, too
     monkeypatch.chdir(tmp_path)
     *runs, once, last = [line.replace("200", "3") for line in COMMANDS]
 
@@ -440,11 +438,11 @@ def test_the_page_shows_what_happens(
     assert curve["decided"] is not None
 
 
+@pytest.mark.slow  # sixty branches
 def test_a_run_with_a_profile_is_branched_with_it(
-    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was refused. The profile is kept beside its trace; the last branches are the run."""
-    del shown
     run = failing_run_with_profile(tmp_path)
     monkeypatch.chdir(tmp_path)
     options = ["--inevitable", run.name, "--branches", "3"]

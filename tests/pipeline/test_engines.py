@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 
@@ -163,6 +164,19 @@ def test_a_table_that_is_kept_has_the_types_of_spark(engine: Engine, tmp_path: P
     assert [str(field.type) for field in schema] == ["string", "int64"]
 
 
+def test_the_name_of_a_run_is_that_of_its_folder(engine: Engine, tmp_path: Path) -> None:
+    """Whatever the name has in it."""
+    names = ["it's 50% of [a]*?", "plain", "run=1/2"]
+    for number, name in enumerate(names):
+        table = engine.made([(number,)], Schema({"number": "int"}))
+        engine.kept(table, tmp_path / "events" / f"run={quote(name, safe='')}")
+
+    found = engine.read(tmp_path / "events", Schema({"number": "int", "run": "string"}))
+    assert [(row.number, row.run) for row in found.orderBy("number").collect()] == list(
+        enumerate(names)
+    )
+
+
 # --- a whole analysis ------------------------------------------------------------------
 
 RUNS = (
@@ -235,6 +249,16 @@ def test_both_engines_come_to_one_answer(
         name for name, seen in on_spark.tables.items() if on_duckdb.tables[name] != seen
     ] == []
     assert on_duckdb[:4] == on_spark[:4]
+
+
+def test_the_folder_of_an_analysis_may_have_any_name(tmp_path: Path) -> None:
+    """Also one that is a pattern of files, or names a run, elsewhere."""
+    write_run(tmp_path / "runs", simulate("consumer-crash", variant="hardened", seed=1))
+    out = tmp_path / "run=7" / "it's [out]*"
+
+    assert run_command(["analyze", str(tmp_path / "runs"), "--out", str(out)]) == 0
+    summary = json.loads((out / "analysis.json").read_text())
+    assert [row["run"] for row in summary["measures"]] == ["consumer-crash-hardened-sim-1"]
 
 
 MISTAKES: tuple[tuple[str, str, Any, tuple[str, str, int], str], ...] = (

@@ -5,6 +5,7 @@ Its memory is bounded; what does not fit goes to files in the folder of the resu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY = "2GB"
+PART = "part-0.parquet"
+OF_RUN = r"url_decode(regexp_extract(filename, '/run=([^/]*)/[^/]*$', 1))"
+"""The run of a file, from the name of its folder; folders above that say nothing of it."""
 
 
 class DuckEngine:
@@ -68,14 +72,15 @@ class DuckEngine:
 
     def read(self, folder: Path, schema: Schema | None = None) -> DataFrame:
         """The table that a folder of Parquet files holds; folders `run=NAME` are a column."""
-        files = duck_columns.literal(f"{folder}/**/*.parquet")
-        has_folders = any(folder.glob("run=*"))
-        options = ", hive_partitioning = true, hive_types = {'run': VARCHAR}"
-        options = options if has_folders else ""
-        query = f"SELECT * FROM read_parquet({files}{options})"
-        names = schema.names if schema else self.connection.sql(query).columns
-        listed = ", ".join(map(duck_frames.quoted_name, names))
-        return self._frame(f"SELECT {listed} FROM read_parquet({files}{options})", tuple(names))
+        table = _files(folder, "**/*.parquet")
+        names = schema.names if schema else self.connection.sql(f"FROM {table}").columns
+        columns = dict(zip(names, map(duck_frames.quoted_name, names), strict=True))
+        if any(folder.glob("run=*")):
+            columns["run"] = OF_RUN
+        listed = ", ".join(
+            f"{text} AS {duck_frames.quoted_name(name)}" for name, text in columns.items()
+        )
+        return self._frame(f"SELECT {listed} FROM {table}", tuple(columns))
 
     def kept(self, frame: DataFrame, folder: Path) -> DataFrame:
         """Compute a table, and write it."""
@@ -85,16 +90,23 @@ class DuckEngine:
         try:
             query = f"SELECT {', '.join(_stored(given))} FROM ({given.query}) _"
             folder.mkdir(parents=True)
-            path = duck_columns.literal(str(folder / "part-0.parquet"))
+            path = duck_columns.literal(str(folder / PART))
             self.connection.execute(
                 f"COPY ({query}) TO {path} (FORMAT parquet, COMPRESSION zstd)"
             )
         except duckdb.Error as error:
             raise Failed(str(error).partition("\n")[0]) from None
-        return self._frame(f"SELECT * FROM read_parquet({path})", given.columns)
+        return self._frame(f"SELECT * FROM {_files(folder, PART)}", given.columns)
 
     def _frame(self, query: str, columns: tuple[str, ...]) -> DataFrame:
         return cast(DataFrame, duck_frames.DataFrame(self.connection, query, columns))
+
+
+def _files(folder: Path, pattern: str) -> str:
+    """The table that files hold; what is a pattern in the name of the folder is none here."""
+    plain = re.sub(r"([*?\[])", r"[\1]", str(folder))
+    path = duck_columns.literal(f"{plain}/{pattern}")
+    return f"read_parquet({path}, hive_partitioning = false)"
 
 
 def _numbered(function: Callable[[Given], Made], task: tuple[int, Given]) -> Made:
@@ -145,6 +157,7 @@ def duck(
         "memory_limit": MEMORY,
         "threads": threads,
         "temp_directory": str(scratch),
+        "autoinstall_known_extensions": False,  # it looks for nothing on the network
     }
     try:
         with closing(duckdb.connect(config=settings)) as connection:

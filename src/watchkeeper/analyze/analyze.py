@@ -84,9 +84,15 @@ def analyze(request: Request, finish: Callable[[Done, Path], None]) -> Done:
     except (PipelineProblem, EnvironmentProblem) as problem:
         raise Stop(USAGE, str(problem)) from None
     except KeyboardInterrupt:
-        raise Stop(
-            UNKNOWN, f"{INTERRUPTED}: nothing was written, and {request.out} is as it was"
-        ) from None
+        raise _interrupted(request) from None
+    except Exception:  # DuckDB makes an error of its own of an interrupt
+        if not INTERRUPTS.came:
+            raise
+        raise _interrupted(request) from None
+
+
+def _interrupted(request: Request) -> Stop:
+    return Stop(UNKNOWN, f"{INTERRUPTED}: nothing was written, and {request.out} is as it was")
 
 
 def failing_run(runs: list[Run], name: str) -> Run:

@@ -59,11 +59,11 @@ def chosen(wanted: EngineName, master: str | None, size: int) -> EngineName:
     if master is not None or wanted is EngineName.SPARK:
         check_installed(f"{FEATURE} on Spark", "pyspark")
         return EngineName.SPARK
-    if wanted is EngineName.DUCKDB or not _has_spark():
-        check_installed(FEATURE, "duckdb")
-        return EngineName.DUCKDB
     is_small = size <= SMALL_BYTES and find_spec("duckdb") is not None
-    return EngineName.DUCKDB if is_small else EngineName.SPARK
+    if wanted is EngineName.AUTO and not is_small and _has_spark():
+        return EngineName.SPARK
+    check_installed(FEATURE, "duckdb")
+    return EngineName.DUCKDB
 
 
 def _has_spark() -> bool:
