@@ -13,6 +13,7 @@ held. With `--runs` the whole command is timed instead, for run folders.
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -325,12 +326,18 @@ def _bars(name: str, took: list[tuple[float, float]]) -> Iterator[Bar]:
     yield Bar(f"{name}: peak memory", "at most", MOST_GB, "GB", once(most))
 
 
+def children_s() -> float:
+    """The CPU seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def command_s(runs: int, engines: list[str], folder: Path) -> Report:
     """How long the command takes for so many runs, from its start to its end."""
     report = Report(
         f"watchkeeper analyze of {runs} runs",
-        ("engine", "events", "seconds"),
-        notes=["Wall time."],
+        ("engine", "events", "seconds", "CPU s"),
+        notes=["Wall time, and the CPU time of all processes."],
     )
     home = folder / "runs"
     length = 0
@@ -341,14 +348,17 @@ def command_s(runs: int, engines: list[str], folder: Path) -> Report:
         fill(prepare(home, done.trace.header.run_id), done, pictures=False)
     for name in engines:
         command = [sys.executable, "-m", "watchkeeper", "analyze", str(home), "--engine", name]
-        began = time.perf_counter()
+        began, used = time.perf_counter(), children_s()
         subprocess.run(
             [*command, "--out", str(folder / "out"), "--json"], check=True, capture_output=True
         )
-        seconds = time.perf_counter() - began
-        report.rows.append([name, number(length), number(seconds)])
+        seconds, cpu_s = time.perf_counter() - began, children_s() - used
+        report.rows.append([name, number(length), number(seconds), number(cpu_s)])
         report.data.setdefault("commands", []).append(
-            {"engine": name, "runs": runs, "events": length, "seconds": seconds}
+            {
+                **{"engine": name, "runs": runs, "events": length},
+                **{"seconds": seconds, "cpu_s": cpu_s},
+            }
         )
     shutil.rmtree(home)
     return report
