@@ -1,14 +1,16 @@
 """What a failover of the controller costs, and how fast replication is simulated.
 
     python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000,20000] [--live 5000]
-        [--search-minutes 0] [--search-gib 8] [--only-search] [--json]
+        [--created 80] [--search-minutes 0] [--search-gib 8] [--only-search] [--json]
 
 - **Failover**: a cluster with so many partitions of two replicas loses its controller. Between
   the election of the next one and the end of its failover: requests to ZooKeeper one after the
   other (round trips), the operations in them, requests to brokers, and virtual seconds.
   Followers fetch every five seconds; a failover waits for no fetch.
 - **Live**: the same failover of four processes on Apache's ZooKeeper, in seconds; the median of
-  the rounds. `--live none` leaves it out, and so does a machine without Java 17.
+  the rounds. `--live none` leaves it out, and so does a machine without Java 17. The controller
+  is killed when all partitions are surely created, at so many a second (`--created`); of 20,000
+  the shipped variant creates 48 a second on an idle machine with two cores.
 - **Search**: a partition whose replicas crash, restart with an old checkpoint, lose the reply to
   a write of the ISR, and whose state a deposed controller writes, each once: two replicas, three,
   and three with an epoch more, one after the other for so many minutes (`--search-minutes`; 0
@@ -55,7 +57,7 @@ SEARCHED = (
 A_TOPIC = 100
 """Partitions of each topic."""
 CREATED_A_SECOND = 80
-"""How many partitions are surely created in a second, by either variant and in each world."""
+"""How many of 5,000 partitions are surely created in a second, by either variant, live too."""
 MESSAGES_A_SECOND = 2_000
 LOAD_S = 10
 EVERY_S = 10.0
@@ -93,13 +95,13 @@ def _cluster(**more: Any) -> dict[str, Any]:
     }
 
 
-def _loses_controller(partitions: int) -> dict[str, Any]:
-    """A cluster with so many partitions whose controller dies."""
+def _loses_controller(partitions: int, created: int = CREATED_A_SECOND) -> dict[str, Any]:
+    """A cluster with so many partitions, of which so many a second are created, loses one."""
     topics = {
         f"t{index}": {"partitions": min(A_TOPIC, partitions), "replicas": 2}
         for index in range(max(partitions // A_TOPIC, 1))
     }
-    created_s = max(20, partitions // CREATED_A_SECOND)
+    created_s = max(20, partitions // created)
     return {
         **_cluster(
             topics=topics,
@@ -117,9 +119,9 @@ def simulated(variant: str, partitions: int) -> Failover:
     return second_failover(simulate(_loses_controller(partitions), variant=variant, seed=1).trace)
 
 
-def live(variant: str, partitions: int) -> Failover:
+def live(variant: str, partitions: int, created: int) -> Failover:
     """The failover of processes on Apache's ZooKeeper."""
-    plan = scenario_of(_loses_controller(partitions)).plan(variant)
+    plan = scenario_of(_loses_controller(partitions, created)).plan(variant)
     _, done = run_plan_live(plan, 0, lambda now_us, end_us: None, Where("java"))
     return second_failover(done.trace)
 
@@ -185,6 +187,12 @@ def parsed() -> Namespace:
     lives = ",".join(map(str, LIVE))
     parser.add_argument(
         "--live", default=lives, help=f"live clusters of so many ({lives}), or none"
+    )
+    parser.add_argument(
+        "--created",
+        type=int,
+        default=CREATED_A_SECOND,
+        help=f"live, so many partitions are surely created in a second ({CREATED_A_SECOND})",
     )
     parser.add_argument("--search-minutes", type=float, default=0, help="search so long (0)")
     parser.add_argument("--search-gib", type=float, default=8, help="in so much memory (8)")
@@ -261,13 +269,13 @@ def _sizes(text: str) -> list[int]:
     return [] if text == "none" else [int(one) for one in text.split(",")]
 
 
-def measure_live(report: Report, partitions: int, rounds: int) -> None:
+def measure_live(report: Report, partitions: int, rounds: int, created: int) -> None:
     """Compare the two variants live, in turn."""
     names = ("kafka_08", "hardened")
     runs: dict[str, list[Failover]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in names:
-            runs[name].append(live(name, partitions))
+            runs[name].append(live(name, partitions, created))
     took_s = {name: statistics.median(one.seconds for one in runs[name]) for name in names}
     for name in names:
         report.rows.append(_row(f"{partitions} live", name, runs[name][-1], took_s[name]))
@@ -299,7 +307,7 @@ def main() -> None:
         report.data[str(partitions)] = {name: cost._asdict() for name, cost in found.items()}
     for partitions in _sizes(options.live if not options.only_search else "none"):
         try:
-            measure_live(report, partitions, options.rounds)
+            measure_live(report, partitions, options.rounds, options.created)
         except Stop as lacking:
             print(f"no live failover: {lacking}", file=sys.stderr)
         except Unfinished as missing:

@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests import HOME
+from tests.support.compiled_tests import are_compiled, compile_tests
 from tests.support.slow_tests import SLOW, runs_slow_tests
 
 pytest_plugins = [
@@ -166,6 +167,13 @@ class WholeModules(LoadScopeScheduling):
         for other in self.assigned_work:
             self._reschedule(other)
         return left[0] if left else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Before the workers of a whole run start."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not are_compiled():
+        compile_tests()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -34,7 +34,7 @@ addEventListener("keydown", (event) => {
 addEventListener("hashchange", fromHash);
 
 // Each step named in the heading becomes a link to it.
-for (const paragraph of document.querySelectorAll("header p")) {
+for (const paragraph of document.querySelectorAll("header p:not(.run)")) {
   const parts = paragraph.textContent.split(/\b(step \d+)\b/);
   paragraph.replaceChildren(...parts.map((part, at) => {
     const number = at % 2 ? Number(part.slice(5)) : 0;

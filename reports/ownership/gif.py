@@ -27,7 +27,9 @@ FRAME_MS, LAST_MS = 150, 3_000
 WIDTH_PIXELS = 1_000
 VEIL = (255, 255, 255, 224)
 INK, PAPER = (31, 35, 40, 255), (255, 255, 255, 255)
-TEXT_PIXELS = 22
+TEXT_PIXELS = 11
+LINE_PIXELS = 2
+GAP_PIXELS = 4
 
 
 def write_ownership_gif(trace: Trace, folder: Path) -> str:
@@ -44,15 +46,16 @@ def write_ownership_gif(trace: Trace, folder: Path) -> str:
 
 def frames(whole: Image.Image, layout: Layout) -> Iterator[Image.Image]:
     """Yield the picture at each moment, the last one whole."""
-    height = round(whole.height * WIDTH_PIXELS / whole.width)
+    an_inch = DPI * WIDTH_PIXELS / whole.width
+    size = (WIDTH_PIXELS, round(whole.height * WIDTH_PIXELS / whole.width))
+    small = whole.resize(size, Image.Resampling.LANCZOS)  # once: it takes longer than all veils
     font = ImageFont.truetype(findfont(FontProperties(family=FAMILY)), TEXT_PIXELS)
     for number in range(1, FRAMES + 1):
-        veil = Image.new("RGBA", whole.size, (0, 0, 0, 0))
+        veil = Image.new("RGBA", size, (0, 0, 0, 0))
         if number < FRAMES:
             for panel in layout.panels:
-                _cover(ImageDraw.Draw(veil), layout, panel, number / FRAMES, font)
-        frame = Image.alpha_composite(whole, veil).convert("RGB")
-        yield frame.resize((WIDTH_PIXELS, height), Image.Resampling.LANCZOS)
+                _cover(ImageDraw.Draw(veil), layout, panel, number / FRAMES, font, an_inch)
+        yield Image.alpha_composite(small, veil).convert("RGB")
 
 
 def _cover(
@@ -61,17 +64,20 @@ def _cover(
     panel: Panel,
     share: float,
     font: ImageFont.FreeTypeFont,
+    an_inch: float,
 ) -> None:
     """Cover what is after a moment of a panel, and write the moment beside its line."""
     at_us = round(panel.from_us + (panel.to_us - panel.from_us) * share)
-    x, right = panel.x(at_us) * DPI, panel.right * DPI
-    top, bottom = layout.top * DPI, layout.bottom * DPI
+    x, right = panel.x(at_us) * an_inch, panel.right * an_inch
+    top, bottom = layout.top * an_inch, layout.bottom * an_inch
     onto.rectangle((x, top, right, bottom), fill=VEIL)
-    onto.line((x, top, x, bottom + TEXT_PIXELS), fill=INK, width=3)
+    onto.line((x, top, x, bottom + TEXT_PIXELS), fill=INK, width=LINE_PIXELS)
     text = f"{at_us / 1_000_000:.3g} s"
     wide = onto.textlength(text, font=font)
-    left = x + 8 if x + 8 + wide < right else x - 8 - wide
+    left = x + GAP_PIXELS
+    if left + wide >= right:
+        left = x - GAP_PIXELS - wide
     onto.rectangle(
-        (left - 4, bottom + 2, left + wide + 4, bottom + 1.6 * TEXT_PIXELS), fill=PAPER
+        (left - 2, bottom + 1, left + wide + 2, bottom + 1.6 * TEXT_PIXELS), fill=PAPER
     )
-    onto.text((left, bottom + 4), text, fill=INK, font=font)
+    onto.text((left, bottom + 2), text, fill=INK, font=font)

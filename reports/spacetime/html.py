@@ -30,9 +30,8 @@ from watchkeeper.reports.spacetime.swimlanes import Lane, lanes
 NAME = "spacetime.html"
 MOST_ITEMS = 30_000
 """With the events that they are made of, about 8 MB."""
-SCRIPTS = tuple(
-    f"spacetime/spacetime{part}.js" for part in ("-data", "-layout", "-draw", "-time", "")
-)
+PARTS = ("-data", "-layout", "-draw", "-time", "-print", "")
+SCRIPTS = tuple(f"spacetime/spacetime{part}.js" for part in PARTS)
 
 
 def write_spacetime_html(

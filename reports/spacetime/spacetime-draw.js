@@ -227,7 +227,7 @@ function drawAcross(svg, item, at) {
   const group = itemTip(draw(svg, "g"), item, at);
   const colour = isFault ? "var(--fault)" : COLOURS.soft;
   stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
-  const left = pane.scrollLeft + GUTTER;
+  const left = view().left + GUTTER;
   const text = draw(labels, "text", { x: left, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
   taken.push({ left, right: left + 1.25 * lengthOf(item.label), y: y - 7 });
   itemTip(text, item, at);
@@ -235,9 +235,16 @@ function drawAcross(svg, item, at) {
 
 // --- the pane ------------------------------------------------------------------------------
 
+// More than is in sight is drawn, so that most steps of scrolling draw the axis alone.
+const BEYOND = 300;
+let drawn = { above: 0, below: -1, left: 0 };
+let axis = null;
+
 function drawPane() {
-  const [above, below] = [pane.scrollTop - 300, pane.scrollTop + pane.clientHeight + 300];
+  const { top, bottom, left } = view();
+  const [above, below] = [top - BEYOND, bottom + BEYOND];
   const place = [pane.scrollLeft, pane.scrollTop];
+  drawn = { above, below, left };
   canvas.replaceChildren();
   canvas.setAttribute("width", width);
   canvas.setAttribute("height", height);
@@ -246,8 +253,7 @@ function drawPane() {
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
-  const [first, last] = [momentAfter(above), momentAfter(below)];
-  drawFolds(canvas, first, last);
+  drawFolds(canvas, momentAfter(above), momentAfter(below));
   if (momentUs !== null) drawMoment();
   for (const { item, at } of of("across")) drawAcross(canvas, item, at);
   for (const lane of lanes) drawLane(canvas, lane, above, below);
@@ -256,8 +262,15 @@ function drawPane() {
   for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
   for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
   canvas.append(labels); // last, so that the labels lie on top
-  drawTime(canvas, first, last);
+  axis = draw(canvas, "g");
+  drawTime();
   [pane.scrollLeft, pane.scrollTop] = place;
+}
+
+function drawScrolled() {
+  const { top, bottom, left } = view();
+  if (top >= drawn.above && bottom <= drawn.below && left === drawn.left) drawTime();
+  else drawPane();
 }
 
 function drawMarked(item) {
@@ -269,5 +282,5 @@ function drawMarked(item) {
 function drawMoment() {
   const y = yOf(momentUs);
   draw(canvas, "line", { x1: 0, x2: width, y1: y, y2: y, stroke: "var(--link)", "stroke-width": 2 });
-  draw(labels, "text", { x: pane.scrollLeft + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(momentUs));
+  draw(labels, "text", { x: view().left + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(momentUs));
 }

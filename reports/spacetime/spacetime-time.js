@@ -8,11 +8,13 @@ function drawFolds(svg, first, last) {
 }
 
 // The axis stays at the left edge, above everything that is scrolled below it.
-function drawTime(svg, first, last) {
-  const edge = pane.scrollLeft;
+function drawTime() {
+  axis.replaceChildren();
+  const { top, bottom, left: edge } = view();
+  const [first, last] = [momentAfter(top - BEYOND), momentAfter(bottom + BEYOND)];
   const right = edge + GUTTER - 14;
-  draw(svg, "rect", { x: edge, y: pane.scrollTop - 300, width: GUTTER - 6, height: pane.clientHeight + 600, fill: "var(--paper)", "fill-opacity": 0.92 });
-  const ceiling = pane.scrollTop;
+  draw(axis, "rect", { x: edge, y: top - BEYOND, width: GUTTER - 6, height: bottom - top + 2 * BEYOND, fill: "var(--paper)", "fill-opacity": 0.92 });
+  const ceiling = top;
   let written = ceiling;
   let isNamed = false;
   for (let at = first; at < last; at++) {
@@ -25,16 +27,16 @@ function drawTime(svg, first, last) {
     if (!isNamed && !isFirst) { // above the first visible offsets, the time that they count from
       isNamed = true;
       written = ceiling + 12;
-      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, seconds(burst));
+      draw(axis, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, seconds(burst));
     }
     if (isFold && at) {
-      draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
+      draw(axis, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
     }
     if (!isFirst && y - written < 15) continue;
     written = y;
     isNamed = true;
-    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, isFirst ? seconds(us) : offset(us - burst));
-    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "var(--faint)" });
+    draw(axis, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, isFirst ? seconds(us) : offset(us - burst));
+    draw(axis, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "var(--faint)" });
   }
 }
 

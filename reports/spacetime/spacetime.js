@@ -188,7 +188,7 @@ pane.addEventListener("scroll", () => {
   head.scrollLeft = pane.scrollLeft;
   if (isWaiting) return;
   isWaiting = true;
-  requestAnimationFrame(() => { isWaiting = false; drawPane(); });
+  requestAnimationFrame(() => { isWaiting = false; drawScrolled(); });
 });
 addEventListener("resize", lay);
 addEventListener("hashchange", fromHash);

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.browser import needs_browser, rendered
 from tests.support.checker.clusters import searched, small
+from watchkeeper.api.index import link, say_in_page
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.counterexample.disabled import disabled_actors
 from watchkeeper.checker.counterexample.explanation import counterexample_of
@@ -384,6 +385,25 @@ DONE = [
     ("location.hash = '#step-4'", 4),
 ]
 """Actions in a page, in order, and the step that is chosen after each."""
+
+
+@needs_browser
+def test_the_head_keeps_its_links(two_owners: Counterexample, tmp_path: Path) -> None:
+    """The line of the run goes before the statement, which alone stands out."""
+    page = tmp_path / write_counterexample_html(two_owners, tmp_path)
+    links = [link("counterexample.yaml", "as a scenario"), link("verdict.json", "as JSON")]
+    say_in_page(page, word="violated", links=links, command="watchkeeper explore step 2")
+    sizes = "[...document.querySelectorAll('header p')].map((p) => getComputedStyle(p).fontSize)"
+
+    shown = rendered(page, then=f"document.title = {sizes}.join()")
+
+    [head] = re.findall(r'<p class="run">.*?</p>', shown)
+    assert all(one in head for one in links)
+    assert "<br><code>watchkeeper explore step 2</code>" in head
+    [title] = re.findall("<title>(.*?)</title>", shown)
+    run, says, *others = title.split(",")
+    assert run != says
+    assert says not in others
 
 
 @needs_browser

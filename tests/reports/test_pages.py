@@ -226,6 +226,83 @@ def test_without_a_verdict_it_opens_at_the_first_breach(
     assert tab.run(f"itemOf.get({first}) === marked")
 
 
+SCROLLED = """
+(async (steps) => {
+  const next = () => new Promise(requestAnimationFrame);
+  const edge = pane.getBoundingClientRect();
+  const isInSight = (one) => {
+    const box = one.getBoundingClientRect();
+    return box.bottom > edge.top && box.top < edge.bottom;
+  };
+  const inSight = () => {
+    const some = [...canvas.querySelectorAll("path, circle")].filter(isInSight);
+    return some.map((one) => one.outerHTML).join();
+  };
+  const found = [];
+  for (const step of steps) {
+    const before = canvas.firstChild;
+    pane.scrollTop += step;
+    await next();
+    await next();
+    const [isKept, seen] = [canvas.firstChild === before, inSight()];
+    const times = axis.textContent;
+    drawPane();
+    found.push([isKept, seen.length, seen === inSight() && times === axis.textContent]);
+  }
+  return found;
+})([%s])
+"""
+
+
+@needs_browser
+def test_scrolling_shows_what_is_in_sight(run: Path, tab: Tab) -> None:
+    """A short step draws the axis alone; after any step nothing is missing."""
+    shown(tab, run / "spacetime.html")
+
+    found = tab.run(SCROLLED % "-99999, 100, 700, -100, 250, -900")
+
+    assert [is_kept for is_kept, _, _ in found[1:]] == [True, False, True, True, False]
+    assert all(number for _, number, _ in found)
+    assert all(is_whole for _, _, is_whole in found)
+
+
+A_FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+ON_PAPER = """
+addEventListener("beforeprint", () => {
+  const box = canvas.viewBox.baseVal;
+  const marks = new Set(items.filter((one) => one.kind === "mark"));
+  window.onPaper = [box.y, box.height, canvas.querySelectorAll("circle").length, marks.size];
+});
+"""
+
+
+@needs_browser
+def test_all_of_a_short_run_is_printed(run: Path, tab: Tab) -> None:
+    """Wherever the pane is scrolled to; afterwards it is as before."""
+    shown(tab, run / "spacetime.html").run(ON_PAPER)
+    before = tab.run("[pane.scrollTop, canvas.outerHTML]")
+    tab.call("Page.printToPDF")
+
+    top, length, circles, marks = tab.run("onPaper")
+    assert (top, length) == (0, pytest.approx(tab.run("height")))
+    assert circles == marks > 0
+    assert tab.run(f"{A_FRAME}.then(() => [pane.scrollTop, canvas.outerHTML])") == before
+
+
+@needs_browser
+def test_of_a_long_run_a_part_is_printed(run: Path, tab: Tab) -> None:
+    """From what is in sight, and the paper says what is left out."""
+    shown(tab, run / "spacetime.html").run(f"{ON_PAPER}; height = 2 * MOST_PRINTED")
+    tab.run("addEventListener('beforeprint', () => { window.said = stage.textContent; })")
+    from_px = tab.run("pane.scrollTop")
+    tab.call("Page.printToPDF")
+    tab.run(A_FRAME)
+
+    assert tab.run("onPaper")[:2] == [from_px, tab.run("MOST_PRINTED")]
+    assert re.search(r"Of this run [\d.]+ s to [\d.]+ s are printed", tab.run("said"))
+    assert "are printed" not in tab.run("stage.textContent")
+
+
 @needs_browser
 def test_an_address_names_a_moment_or_an_event(run: Path, tab: Tab) -> None:
     """What is not drawn is said."""
