@@ -38,7 +38,7 @@ from watchkeeper.console.options import example
     default="auto",
     show_default=True,
     help="What computes the tables: duckdb, in this process, or spark, which needs Java; both "
-    "give the same result. auto: duckdb up to 2 GB of traces (about ten million events), and "
+    "give the same result. auto: duckdb up to 200 MB of traces (about a million events), and "
     "above where Spark cannot be started.",
 )
 @click.option(

@@ -24,8 +24,8 @@ from watchkeeper.real.zookeeper.java import find_java
 
 FEATURE = "watchkeeper analyze"
 LOCAL = "local[{}]"
-SMALL_BYTES = 2_000_000_000
-"""Of all traces, about ten million events: up to this size DuckDB is chosen, and was measured."""
+SMALL_BYTES = 200_000_000
+"""Of all traces, about a million events: up to this size DuckDB is chosen."""
 POOLED_BYTES = 20_000_000
 """From this size of all traces several processes read them for DuckDB."""
 COMPILED_BYTES = 100_000_000
