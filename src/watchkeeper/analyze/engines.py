@@ -62,7 +62,8 @@ def chosen(wanted: EngineName, master: str | None, size: int) -> EngineName:
     is_small = size <= SMALL_BYTES and find_spec("duckdb") is not None
     if wanted is EngineName.AUTO and not is_small and _has_spark():
         return EngineName.SPARK
-    check_installed(FEATURE, "duckdb")
+    for library in ("duckdb", "pyarrow"):
+        check_installed(FEATURE, library)
     return EngineName.DUCKDB
 
 
