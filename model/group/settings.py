@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from watchkeeper.model.config_value import plain
 from watchkeeper.model.offset_manager.migration import OffsetStorage, Store
 
 Release = Literal["0.7.2", "0.8.2"]
@@ -281,9 +282,11 @@ def _checked(key: str, row: Setting, value: Any) -> Any:
             raise ValueError(
                 f"{key} is {value!r}; expected one of {', '.join(row.choices)}{hint}"
             )
-    elif isinstance(row.default_08, bool):
-        if type(value) is not bool:
+        return value
+    found = plain(value)
+    if isinstance(row.default_08, bool):
+        if type(found) is not bool:
             raise ValueError(f"{key} is {value!r}; expected true or false")
-    elif type(value) is not int or value < row.least:
+    elif type(found) is not int or found < row.least:
         raise ValueError(f"{key} is {value!r}; expected a whole number of at least {row.least}")
-    return value
+    return found

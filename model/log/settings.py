@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from watchkeeper.model.config_value import plain
+
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
@@ -194,13 +196,11 @@ def _by_topic(key: str, value: Any) -> dict[str, Any]:
 
 def checked(key: str, row: Setting, value: Any) -> Any:
     """Return the value of a setting in the unit of its field; ValueError if it is invalid."""
+    number = plain(value)
     if isinstance(DEFAULTS[row.field], bool):
-        if type(value) is not bool:
+        if type(number) is not bool:
             raise ValueError(f"{key} is {value!r}; expected true or false")
-        return value
-    number = value
-    if isinstance(value, str) and value.removeprefix("-").isdecimal():
-        number = int(value)
+        return number
     if type(number) is not int or number < row.least:
         raise ValueError(f"{key} is {value!r}; expected a whole number of at least {row.least}")
     return number if number == UNLIMITED else number * row.unit

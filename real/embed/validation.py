@@ -89,9 +89,7 @@ def broker_given(
     chosen = variant_named(variant)
     place = layout_named(chosen, layout)
     check_number("id", number, least=0)
-    for name, count in topics.items():
-        check_name("a topic", name)
-        check_number(f"the number of partitions of {name}", count, least=1)
+    check_topics(topics, "partitions")
     if place == "0.8" and topics:
         raise ValueError(
             "in the 0.8 layout a topic belongs to the cluster and not to a broker; leave "
@@ -147,9 +145,7 @@ def subscription_given(
             "white_list or a black_list, and only one of the three"
         )
     if topics is not None:
-        for name, count in topics.items():
-            check_name("a topic", name)
-            check_number(f"the number of streams of {name}", count, least=1)
+        check_topics(topics, "streams")
         return Subscription(tuple(topics.items()))
     check_number("streams", streams, least=1)
     expression = white_list or black_list or ""
@@ -158,9 +154,21 @@ def subscription_given(
     return Subscription((), pattern, expression, streams)  # type: ignore[arg-type]
 
 
-def check_name(what: str, name: str) -> None:
+def check_topics(topics: Mapping[str, int], what: str) -> None:
+    """Raise ValueError unless these are topics with a number each: of streams, of partitions."""
+    if not isinstance(topics, Mapping):
+        raise ValueError(
+            f"topics is {topics!r}; expected a mapping of topics to {what}, such as "
+            "{'clicks': 1}"
+        )
+    for name, count in topics.items():
+        check_name("a topic", name)
+        check_number(f"the number of {what} of {name}", count, least=1)
+
+
+def check_name(what: str, name: object) -> None:
     """Raise ValueError for a name that is invalid in a path, or in Kafka."""
-    if not NAME.fullmatch(name) or name in (".", ".."):
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name in (".", ".."):
         raise ValueError(f"{what} is {name!r}; expected letters, digits, dots, _ and - only")
 
 

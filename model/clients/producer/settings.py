@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from watchkeeper.model.clients.errors import InvalidConfig
 from watchkeeper.model.clients.producer.partitioners import PARTITIONERS
 from watchkeeper.model.clients.producer.record_batch import ENCODERS
+from watchkeeper.model.config_value import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +291,14 @@ def _read_setting(row: Setting, value: Any) -> Any:
     """Return the value of a setting; raise `InvalidConfig` for an invalid one."""
     if row.read is not None:
         return row.read(row.key, value)
+    found = plain(value)
     if row.choices:
-        if value not in row.choices or isinstance(value, bool):
+        if found not in row.choices or isinstance(found, bool):
             words = ", ".join(map(str, row.choices))
             raise InvalidConfig(f"{row.key} is {value!r}", f"expected one of {words}")
-        return value
-    if type(value) is not int or value < row.least:
+        return found
+    if type(found) is not int or found < row.least:
         raise InvalidConfig(
             f"{row.key} is {value!r}", f"expected a whole number of at least {row.least}"
         )
-    return value
+    return found

@@ -100,8 +100,9 @@ def test_brokers_are_read_from_their_list() -> None:
         ({"zk.connect": 7}, "expected text"),
         ({**ONE, "producer.type": "fast"}, "expected one of sync, async"),
         ({**ONE, "compression.codec": True}, "expected one of 0, 1, 2"),
+        ({**ONE, "compression.codec": "true"}, "expected one of 0, 1, 2"),
         ({**ONE, "batch.size": 0}, "whole number of at least 1"),
-        ({**ONE, "batch.size": "200"}, "whole number of at least 1"),
+        ({**ONE, "batch.size": "two"}, "whole number of at least 1"),
         ({**ONE, "queue.enqueueTimeout.ms": -2}, "whole number of at least -1"),
         ({**ONE, "compressed.topics": 1}, "expected topics"),
         ({**ONE, "batchsize": 1}, "did you mean batch.size?"),
@@ -112,6 +113,14 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message:
     """In a sentence that says what was expected."""
     with pytest.raises(InvalidConfig, match=message):
         producer_settings(given)
+
+
+def test_numbers_may_be_text() -> None:
+    """As in a file of Kafka's settings."""
+    texts = {**ONE, "producer.type": "async", "batch.size": "50", "compression.codec": "2"}
+
+    assert producer_settings(texts).batch_messages == 50
+    assert producer_settings(texts).codec_for("clicks") == 2
 
 
 def test_some_topics_are_compressed_or_all() -> None:

@@ -174,6 +174,20 @@ def test_what_is_wrong_is_said_in_a_sentence(key: str, value: Any, message: str)
     assert str(refused.value) == message
 
 
+def test_text_stands_for_what_it_says() -> None:
+    """A file of Kafka's settings holds nothing else."""
+    texts = {
+        "zookeeper.session.timeout.ms": "4000",
+        "auto.commit.enable": "false",
+        "auto.offset.reset": "smallest",
+    }
+    values: dict[str, Any] = {**texts, "zookeeper.session.timeout.ms": 4000}
+    values["auto.commit.enable"] = False
+
+    assert consumer_settings("0.8.2", texts) == consumer_settings("0.8.2", values)
+    assert consumer_settings("0.8.2", texts).session_timeout_ms == 4000
+
+
 def test_a_word_like_none_of_them_gets_the_list() -> None:
     """Where no name is near, all names are given."""
     with pytest.raises(ValueError, match="; expected one of ") as refused:

@@ -650,6 +650,8 @@ def test_a_consumer_of_ones_own_has_callbacks_too(hosts: str, app: Application) 
         ({"group": "a/b"}, "group is 'a/b'; expected letters"),
         ({"topics": {}}, "needs either topics"),
         ({"white_list": "a.*"}, "only one of the three"),
+        ({"topics": ["clicks"]}, "topics is ['clicks']; expected a mapping of topics to streams"),
+        ({"topics": {7: 1}}, "a topic is 7; expected letters"),
         ({"topics": {"clicks": 0}}, "the number of streams of clicks is 0"),
         ({"topics": None, "black_list": "a", "streams": 0}, "streams is 0"),
     ],
@@ -664,6 +666,8 @@ def test_mistakes_of_brokers_are_named() -> None:
         Broker("localhost", id=7, layout="0.8", topics={"clicks": 1})
     with pytest.raises(ValueError, match="id is -1"):
         Broker("localhost", id=-1)
+    with pytest.raises(ValueError, match="expected a mapping of topics to partitions"):
+        Broker("localhost", id=1, topics=["clicks"])
     with pytest.raises(ValueError, match="expected addresses as in"):
         Broker("/chroot", id=1)
 
