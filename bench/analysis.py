@@ -1,25 +1,28 @@
-"""Analysis: every property over millions of events, and ownership overlaps beside DuckDB.
+"""Analysis: every property over millions of events, on each engine, and ownership overlaps.
 
-    python bench/analysis.py [--millions 1,20] [--folder DIR] [--json]
+    python bench/analysis.py [--millions 1,20] [--engines duckdb,spark] [--folder DIR] [--json]
+    python bench/analysis.py --runs 32
 
 Some runs are simulated, and their traces are multiplied, each copy under a name of its own,
 until there are so many events. All properties are then computed a second time and compared
 with the verdicts; whatever differs ends the bench. The overlaps of ownership alone are also
-computed by DuckDB, from the same Parquet, if it is installed (`pip install -e '.[bench]'`);
-both have to find the same. Starting Spark is not part of what is timed. Memory is the most
-that the JVM and this process held.
+computed by a query that was written for DuckDB, from the same Parquet; all have to find the same.
+Starting an engine is not part of what is timed. Memory is the most that this process and the JVM
+held. With `--runs` the whole command is timed instead, for run folders.
 """
 
 from __future__ import annotations
 
+import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +31,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.support.report import Bar, Report, number, once, parser_of
 
 from watchkeeper import simulate
+from watchkeeper.api.folder import prepare
+from watchkeeper.api.run_files import fill
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.pipeline.analysis.control_plane.plans import plans
 from watchkeeper.pipeline.analysis.cross_check import compared, differences, second
+from watchkeeper.pipeline.analysis.engine.api import sql, using
+from watchkeeper.pipeline.analysis.engine.duck import duck
+from watchkeeper.pipeline.analysis.engine.engine import Engine
+from watchkeeper.pipeline.analysis.engine.spark import SparkEngine
 from watchkeeper.pipeline.analysis.facts.events import Read, events
 from watchkeeper.pipeline.analysis.facts.intervals import facts, fetches
 from watchkeeper.pipeline.analysis.facts.plan_facts import terms
-from watchkeeper.pipeline.analysis.facts.tables import Tables, prepare
+from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import number_of, together
 from watchkeeper.pipeline.analysis.runs import RecordedVerdict, Run, recorded_table, runs_table
 from watchkeeper.pipeline.session import Wanted, session
@@ -42,7 +51,6 @@ from watchkeeper.pipeline.sweeps.runner_choice import cores
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 SEEDED = (
     *(("consumer-crash", "documented"), ("session-expiry", "kafka_07")),
@@ -52,6 +60,7 @@ SEEDED = (
 SEEDS = range(3)
 A_FILE = 1_000_000
 """Events in a file of Parquet, and no more than a run besides."""
+ENGINES = ("duckdb", "spark")
 TIMES = 25.0
 MOST_GB = 6.0
 OVERLAPS = """
@@ -167,18 +176,18 @@ def _write(batch: list[pa.Table], path: Path) -> None:
 
 
 def properties_s(
-    spark: SparkSession, made: list[Run], read: list[Read], home: Path, scratch: Path
+    engine: Engine, made: list[Run], read: list[Read], home: Path, scratch: Path
 ) -> float:
     """How long it takes to compute and compare all properties."""
     began = time.perf_counter()
-    tables = Tables(spark, scratch)
-    table = events(spark, home)
-    runs = tables.keep("given", runs_table(spark, made, read))
+    tables = Tables(engine, scratch)
+    table = events(engine, home)
+    runs = tables.keep("given", runs_table(engine, made, read))
     planned = {run.name: run.plan for run in made if run.plan is not None}
-    known = terms(spark, planned)
+    known = terms(engine, planned)
     kept = type(known)(*(tables.keep(f"terms_{at}", table) for at, table in enumerate(known)))
-    recorded = tables.keep("recorded", recorded_table(spark, made))
-    found = second(runs, facts(table, tables), kept, plans(spark, planned), tables)
+    recorded = tables.keep("recorded", recorded_table(engine, made))
+    found = second(runs, facts(table, tables), kept, plans(engine, planned), tables)
     both = tables.keep("properties", compared(found.properties, recorded, table))
     wrong = differences(both, runs, 3)
     if wrong:
@@ -188,19 +197,22 @@ def properties_s(
     return time.perf_counter() - began
 
 
-def spark_overlaps(spark: SparkSession, home: Path) -> tuple[float, tuple[int, int]]:
-    """How long Spark takes for the overlaps alone, and what it finds."""
+def overlaps(engine: Engine, home: Path) -> tuple[float, tuple[int, int]]:
+    """How long the overlaps alone take by the definitions, and what they are."""
     began = time.perf_counter()
-    found = together(number_of(fetches(events(spark, home))))
-    row = found.selectExpr("count(*) AS number", "coalesce(sum(seq), 0) AS sum").first()
-    assert row is not None, "a sum over nothing is a row, too"
+    found = together(number_of(fetches(events(engine, home))))
+    [row] = (
+        found.groupBy()
+        .agg(
+            sql.count("*").alias("number"), sql.coalesce(sql.sum("seq"), sql.lit(0)).alias("sum")
+        )
+        .collect()
+    )
     return time.perf_counter() - began, (int(row.number), int(row.sum))
 
 
-def duckdb_overlaps(home: Path) -> tuple[float, tuple[int, int]] | None:
-    """The same of DuckDB, with as many threads; None if it is not installed."""
-    if find_spec("duckdb") is None:
-        return None
+def overlaps_by_hand(home: Path) -> tuple[float, tuple[int, int]]:
+    """The same by a query that was written for DuckDB, with as many threads."""
     import duckdb
 
     with closing(duckdb.connect()) as connection:
@@ -212,11 +224,26 @@ def duckdb_overlaps(home: Path) -> tuple[float, tuple[int, int]] | None:
     return took, (int(row[0]), int(row[1] or 0))
 
 
-def peak_gb(spark: SparkSession) -> float:
-    """The most memory that the JVM and this process have held."""
-    assert spark.sparkContext._gateway is not None, "the session runs"
-    pids = ("self", str(spark.sparkContext._gateway.proc.pid))
-    return sum(map(_peak_kb, pids)) / (1 << 20)
+@contextmanager
+def started(name: str, folder: Path) -> Iterator[tuple[Engine, tuple[str, ...]]]:
+    """An engine, with the processes besides this one whose memory counts."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    if name == "duckdb":
+        with duck(folder / ".duckdb", cores()) as engine, using(engine.language):
+            yield engine, ()
+        return
+    wanted = Wanted(f"local[{cores()}]", "bench", folder / ".spark", "jvm", patience_s=600)
+    with session(wanted) as spark:
+        gateway = spark.sparkContext._gateway
+        assert gateway is not None, "the session runs"
+        found = SparkEngine(spark)
+        with using(found.language):
+            yield found, (str(gateway.proc.pid),)
+
+
+def peak_gb(others: tuple[str, ...]) -> float:
+    """The most memory that this process and some others have held."""
+    return sum(map(_peak_kb, ("self", *others))) / (1 << 20)
 
 
 def _peak_kb(pid: str) -> int:
@@ -224,73 +251,136 @@ def _peak_kb(pid: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
+def names(text: str) -> list[str]:
+    """Some engines."""
+    found = text.split(",")
+    if unknown := set(found) - set(ENGINES):
+        raise ArgumentTypeError(f"{sorted(unknown)[0]!r} is no engine; expected duckdb or spark")
+    return found
+
+
 def sizes(text: str) -> list[float]:
     """Some numbers, the smallest first."""
     return sorted(float(number) for number in text.split(","))
 
 
-def measure(millions: list[float], folder: Path) -> Report:
-    """Measure one size after the other, each with a session of its own."""
+def measure(millions: list[float], engines: list[str], folder: Path) -> Report:
+    """Measure one size after the other, each engine by itself."""
     report = Report(
         "Analysis: every property a second time, and the overlaps of ownership alone",
-        ("events", "runs", "properties s", "events/s", "peak GB", "overlaps s", "DuckDB s"),
+        ("events", "runs", "engine", "properties s", "events/s", "peak GB", "overlaps s"),
         notes=[
-            f"Spark as local[{cores()}]; DuckDB with as many threads; wall time.",
+            f"{cores()} cores; wall time, without the start of the engine.",
             "The time for the largest is compared with the time for the smallest.",
         ],
     )
     known = simulated()
-    took: list[tuple[float, float]] = []
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
     for million_rows in millions:
-        home, scratch = folder / "events", folder / "tables"
+        home = folder / "events"
         made, read = multiplied(known, int(million_rows * 1e6), home)
         total = sum(part.events for part in read)
-        wanted = Wanted(f"local[{cores()}]", "bench", folder / ".spark", "jvm", patience_s=600)
-        with session(wanted) as spark:
-            prepare(spark, total)
-            all_s = properties_s(spark, made, read, home, scratch)
-            alone_s, found = spark_overlaps(spark, home)
-            memory = peak_gb(spark)
-        other = duckdb_overlaps(home)
-        if other is not None and other[1] != found:
-            raise SystemExit(f"Spark finds {found}, DuckDB {other[1]}; one of them is wrong")
-        figures = (total, len(made), all_s, total / all_s, memory, alone_s)
-        report.rows.append([*map(number, figures), "-" if other is None else number(other[0])])
-        report.data.setdefault("sizes", []).append(
-            {
-                **dict(
-                    zip(("events", "runs", "seconds", "rate", "peak_gb"), figures, strict=False)
-                ),
-                "overlaps": found[0],
-                "overlaps_s": alone_s,
-                "duckdb_s": None if other is None else other[0],
-            }
-        )
-        took.append((all_s, memory))
-        print(f"{total:,} events: {all_s:.1f} s", file=sys.stderr, flush=True)
+        for name in engines:
+            row = _row(name, made, read, total, folder)
+            by_hand_s, found = overlaps_by_hand(home)
+            if found != row.pop("found"):
+                raise SystemExit(f"{name} finds other overlaps than {found}; one is wrong")
+            figures = (row["seconds"], row["rate"], row["peak_gb"], row["overlaps_s"])
+            report.rows.append([number(total), number(len(made)), name, *map(number, figures)])
+            report.data.setdefault("sizes", []).append({**row, "by_hand_s": by_hand_s})
+            took[name].append((row["seconds"], row["peak_gb"]))
+            print(
+                f"{total:,} events, {name}: {row['seconds']:.1f} s", file=sys.stderr, flush=True
+            )
         shutil.rmtree(home)
-        shutil.rmtree(scratch)
-    report.bars += list(_bars(took))
+    for name in engines:
+        report.bars += list(_bars(name, took[name]))
     return report
 
 
-def _bars(took: list[tuple[float, float]]) -> Iterator[Bar]:
+def _row(
+    name: str, made: list[Run], read: list[Read], total: int, folder: Path
+) -> dict[str, Any]:
+    """The figures of one engine for one size."""
+    scratch = folder / "tables"
+    with started(name, folder) as (engine, others):
+        engine.prepare(total)
+        seconds = properties_s(engine, made, read, folder / "events", scratch)
+        overlaps_s, found = overlaps(engine, folder / "events")
+        memory = peak_gb(others)
+    shutil.rmtree(scratch)
+    return {
+        **{"engine": name, "events": total, "runs": len(made), "seconds": seconds},
+        **{"rate": total / seconds, "peak_gb": memory, "overlaps_s": overlaps_s},
+        **{"overlaps": found[0], "found": found},
+    }
+
+
+def _bars(name: str, took: list[tuple[float, float]]) -> Iterator[Bar]:
     if len(took) > 1:
         ratio = took[-1][0] / took[0][0]
-        yield Bar("the largest against the smallest", "at most", TIMES, "times", once(ratio))
-    yield Bar(
-        "peak memory", "at most", MOST_GB, "GB", once(max(gigabytes for _, gigabytes in took))
+        yield Bar(
+            f"{name}: the largest against the smallest", "at most", TIMES, "times", once(ratio)
+        )
+    most = max(gigabytes for _, gigabytes in took)
+    yield Bar(f"{name}: peak memory", "at most", MOST_GB, "GB", once(most))
+
+
+def children_s() -> float:
+    """The CPU seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def command_s(runs: int, engines: list[str], folder: Path) -> Report:
+    """How long the command takes for so many runs, from its start to its end."""
+    report = Report(
+        f"watchkeeper analyze of {runs} runs",
+        ("engine", "events", "seconds", "CPU s"),
+        notes=["Wall time, and the CPU time of all processes."],
     )
+    home = folder / "runs"
+    length = 0
+    for at in range(runs):
+        scenario, variant = SEEDED[at % len(SEEDED)]
+        done = simulate(scenario, variant=variant, seed=at)
+        length += len(done.trace)
+        fill(prepare(home, done.trace.header.run_id), done, pictures=False)
+    for name in engines:
+        command = [sys.executable, "-m", "watchkeeper", "analyze", str(home), "--engine", name]
+        began, used = time.perf_counter(), children_s()
+        subprocess.run(
+            [*command, "--out", str(folder / "out"), "--json"], check=True, capture_output=True
+        )
+        seconds, cpu_s = time.perf_counter() - began, children_s() - used
+        report.rows.append([name, number(length), number(seconds), number(cpu_s)])
+        report.data.setdefault("commands", []).append(
+            {
+                **{"engine": name, "runs": runs, "events": length},
+                **{"seconds": seconds, "cpu_s": cpu_s},
+            }
+        )
+    shutil.rmtree(home)
+    return report
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = parser_of(__doc__, clock=False)
     parser.add_argument("--millions", type=sizes, default=[1.0, 20.0], help="of events (1,20)")
+    parser.add_argument(
+        "--runs", type=int, help="measure the command for so many runs, and nothing else"
+    )
+    parser.add_argument("--engines", type=names, default=list(ENGINES), help="duckdb,spark")
     parser.add_argument("--folder", type=Path, help="where it works (a temporary one)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        measure(options.millions, Path(folder)).show(as_json=options.json)
+        report = (
+            measure(options.millions, options.engines, Path(folder))
+            if options.runs is None
+            else command_s(options.runs, options.engines, Path(folder))
+        )
+        report.show(as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -189,28 +189,23 @@ def overlaps(options: Namespace, folder: Path) -> Contest:
             return _left_out(contest, ["DuckDB"], why)
     from bench import analysis
 
-    from watchkeeper.pipeline.analysis.facts.tables import prepare
-    from watchkeeper.pipeline.session import Wanted, session
-
     home = folder / "events"
     _, read = analysis.multiplied(analysis.simulated(), options.events, home)
-    master = f"local[{analysis.cores()}]"
     answers: set[tuple[int, int]] = set()
 
-    def measured(run: Callable[[], tuple[float, tuple[int, int]] | None]) -> float:
+    def measured(run: Callable[[], tuple[float, tuple[int, int]]]) -> float:
         found = run()
-        assert found is not None, "what is not installed was left out"
         answers.add(found[1])
         if len(answers) > 1:
             raise SystemExit(f"the overlaps differ: {answers}; nothing is worth measuring")
         return found[0]
 
-    with session(Wanted(master, "bench", folder / ".spark", "jvm", patience_s=600)) as spark:
-        prepare(spark, sum(part.events for part in read))
-        analysis.spark_overlaps(spark, home)  # the JVM compiles its code in the first run
+    with analysis.started("spark", folder) as (engine, _):
+        engine.prepare(sum(part.events for part in read))
+        analysis.overlaps(engine, home)  # the JVM compiles its code in the first run
         runs: dict[str, Measure] = {
-            OURS: lambda: measured(lambda: analysis.spark_overlaps(spark, home)),
-            "DuckDB": lambda: measured(lambda: analysis.duckdb_overlaps(home)),
+            OURS: lambda: measured(lambda: analysis.overlaps(engine, home)),
+            "DuckDB": lambda: measured(lambda: analysis.overlaps_by_hand(home)),
         }
         return in_turns(contest, runs, options.rounds)
 

@@ -22,6 +22,7 @@ from tests.support.slow_tests import SLOW, runs_slow_tests
 
 pytest_plugins = [
     "pytester",
+    "tests.support.engines",
     "tests.support.interrupts",
     "tests.support.live_zookeeper",
     "tests.support.spark",
@@ -46,10 +47,6 @@ ON_SPARK = frozenset(
         "tests/pipeline/kafkalog/test_brokers_on_spark.py",
         "tests/pipeline/kafkalog/test_on_spark.py",
         "tests/pipeline/sweeps/test_on_spark.py",
-        "tests/pipeline/test_analysis.py",
-        "tests/pipeline/test_control_plane_analysis.py",
-        "tests/pipeline/test_group_offsets_analysis.py",
-        "tests/pipeline/test_message_tables.py",
     }
 )
 """Modules that share one session of Spark: one worker runs all of them."""
@@ -61,6 +58,11 @@ WHOLE = frozenset(
         "tests/pipeline/kafkalog/test_brokers.py",
         "tests/pipeline/loading/test_brokers.py",
         "tests/pipeline/sweeps/test_sweep.py",
+        "tests/pipeline/test_analysis.py",
+        "tests/pipeline/test_control_plane_analysis.py",
+        "tests/pipeline/test_engines.py",
+        "tests/pipeline/test_group_offsets_analysis.py",
+        "tests/pipeline/test_message_tables.py",
         "tests/project/test_layout.py",
         "tests/project/test_packaging.py",
         "tests/project/test_words.py",
@@ -148,7 +150,7 @@ class WholeModules(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, _ = nodeid.partition("::")
-        if path in ON_SPARK:
+        if path in ON_SPARK or "[spark" in nodeid:
             return "spark"
         return path if path in WHOLE else nodeid
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from watchkeeper.model.config_value import plain
+from watchkeeper.model.configuration.value import plain
 from watchkeeper.model.offset_manager.migration import OffsetStorage, Store
 
 Release = Literal["0.7.2", "0.8.2"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from watchkeeper.model.config_value import plain
+from watchkeeper.model.configuration.value import plain
 
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS

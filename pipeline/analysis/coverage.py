@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.actor.operations import Purpose
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
+from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 from watchkeeper.pipeline.analysis.facts.intervals import detail_field, struck
 
 IDLE = {
@@ -73,10 +72,9 @@ def _struck(events: DataFrame) -> DataFrame:
     return of_one.unionByName(of_all.join(members, "run").select("run", "node", "seq", "fault"))
 
 
-def counted(covered: DataFrame, faults: DataFrame) -> DataFrame:
+def counted(engine: Engine, covered: DataFrame, faults: DataFrame) -> DataFrame:
     """How often each fault that there was has interrupted each step, never included."""
-    spark: SparkSession = covered.sparkSession
-    steps = spark.createDataFrame([(step,) for step in STEPS], "step string")
+    steps = engine.made([(step,) for step in STEPS], Schema({"step": "string"}))
     seen = covered.groupBy("fault", "step").agg(
         sql.count("*").alias("times"), sql.countDistinct("run").alias("runs")
     )

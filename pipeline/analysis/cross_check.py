@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.ownership import OWN_NODES
 from watchkeeper.pipeline.analysis.control_plane.judged import of_control_planes
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
 from watchkeeper.pipeline.analysis.facts.tables import Tables

@@ -6,22 +6,20 @@ from dataclasses import dataclass
 from math import ceil, inf, log, log1p
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
-
 from watchkeeper.model.sweep_summary import PER, Share
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
+from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 
-JUDGED = StructType(
-    [
-        StructField("run", StringType(), nullable=False),
-        StructField("scenario", StringType(), nullable=False),
-        StructField("variant", StringType(), nullable=False),
-        StructField("seed", LongType(), nullable=False),
-        StructField("verdict", StringType(), nullable=False),
-        StructField("signatures", ArrayType(StringType()), nullable=False),
-        StructField("events", LongType(), nullable=False),
-    ]
+JUDGED = Schema(
+    {
+        "run": "string",
+        "scenario": "string",
+        "variant": "string",
+        "seed": "long",
+        "verdict": "string",
+        "signatures": "array<string>",
+        "events": "long",
+    }
 )
 """A row a run that was judged, whether or not its trace was kept."""
 
@@ -57,11 +55,11 @@ def needed(probability: float) -> float:
     return inf if probability <= 0 else ceil(log(1 - SURE) / log1p(-probability))
 
 
-def swept_runs(spark: SparkSession, homes: list[Path]) -> DataFrame:
+def swept_runs(engine: Engine, homes: list[Path]) -> DataFrame:
     """The runs of sweeps, from their tables."""
-    found = spark.createDataFrame([], JUDGED)
+    found = engine.made([], JUDGED)
     for home in homes:
-        table = spark.read.parquet(str(home))
+        table = engine.read(home)
         found = found.unionByName(
             table.where("NOT self_test").select(
                 sql.col("run_id").alias("run"),

@@ -1,4 +1,4 @@
-"""When the failure of one run became inevitable: its branches, simulated on Spark."""
+"""When the failure of one run became inevitable: its branches, simulated again."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.sweep_summary import Share
+from watchkeeper.pipeline.analysis.engine.api import sql, using
+from watchkeeper.pipeline.analysis.engine.engine import Engine
 from watchkeeper.pipeline.analysis.facts.events import events
 from watchkeeper.pipeline.analysis.runs import Run
 from watchkeeper.pipeline.analysis.store import EVENTS, TABLES
-from watchkeeper.pipeline.session import Wanted
 from watchkeeper.pipeline.sweeps.branches import Failing, curve, decided, moments
 from watchkeeper.pipeline.sweeps.grid import Cell
-from watchkeeper.pipeline.sweeps.spark import Spark
+from watchkeeper.pipeline.sweeps.runners import Runner
 
 POINTS = 20
 
@@ -45,20 +43,20 @@ class Inevitable:
     """Which of these points is the first from which all fail."""
 
 
-def turn_of(spark: SparkSession, home: Path, run: str) -> Turn:
+def turn_of(engine: Engine, home: Path, run: str) -> Turn:
     """The facts that an analysis has found of one run."""
-    table = spark.read.parquet(str(home / TABLES / "properties"))
+    table = engine.read(home / TABLES / "properties")
     wrong = table.where((sql.col("run") == run) & (sql.col("recorded") == "violated"))
     rows = wrong.where("counts").orderBy(sql.col("seq").asc_nulls_last(), "property").collect()
-    of_run = events(spark, home / EVENTS).where(sql.col("run") == run)
+    of_run = events(engine, home / EVENTS).where(sql.col("run") == run)
     times = [row.t_us for row in of_run.select("seq", "t_us").orderBy("seq").collect()]
     known = [row.seq + 1 for row in rows if row.seq is not None]
     return Turn(tuple(row.property for row in rows), min(known, default=len(times)), times)
 
 
 def inevitable(
-    spark: SparkSession,
-    wanted: Wanted,
+    engine: Engine,
+    runner: Runner,
     home: Path,
     run: Run,
     cell: Cell,
@@ -70,12 +68,12 @@ def inevitable(
 
     `cell` has the plan and the latencies that it was simulated with.
     """
-    turn = turn_of(spark, home, run.name)
+    with using(engine.language):
+        turn = turn_of(engine, home, run.name)
     failing = Failing(cell, run.header.seed, turn.violates)
     tell(f"{run.name}: {branches} branches from each of {POINTS + 1} events")
     at = moments(turn.times_us, turn.events, POINTS)
-    with Spark(wanted) as runner:
-        points = curve(failing, at, branches, runner)
+    points = curve(failing, at, branches, runner)
     first = decided(points)
     return Inevitable(
         run.name,

@@ -18,11 +18,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-from pyspark.sql.types import LongType, StringType, StructField, StructType
-
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
+from watchkeeper.pipeline.analysis.engine.engine import Schema
 from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.stored_ranges import (
     LOG,
@@ -36,16 +34,16 @@ from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import commits
 
 HANDED_ON, COMMITTED = "handed on", "committed"
-LAGS = StructType(
-    [
-        StructField("run", StringType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
-        StructField("topic", StringType(), nullable=False),
-        StructField("partition", StringType(), nullable=False),
-        StructField("behind", StringType(), nullable=False),
-        StructField("t_us", LongType(), nullable=False),
-        StructField("lag", LongType(), nullable=False),
-    ]
+LAGS = Schema(
+    {
+        "run": "string",
+        "group": "string",
+        "topic": "string",
+        "partition": "string",
+        "behind": "string",
+        "t_us": "long",
+        "lag": "long",
+    }
 )
 """A row a moment from which on a group has a lag in a partition: `behind` its deliveries, or its
 commits. It starts with the group's first position."""
@@ -262,9 +260,7 @@ def _steps(moments: DataFrame) -> DataFrame:
         .withColumn("lag", lag.cast("long"))
     )
     was = sql.lag("lag").over(Window.partitionBy(*keys).orderBy("t_us"))
-    return (
-        timed.withColumn("was", was).where("was IS NULL OR was <> lag").select(*LAGS.fieldNames())
-    )
+    return timed.withColumn("was", was).where("was IS NULL OR was <> lag").select(*LAGS.names)
 
 
 def _together(steps: DataFrame) -> DataFrame:

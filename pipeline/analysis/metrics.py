@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import (
     CLAIM,
     Facts,

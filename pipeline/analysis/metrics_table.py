@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.pipeline.analysis import metrics
 from watchkeeper.pipeline.analysis.cross_check import Second
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.lags import COMMITTED, HANDED_ON, lagging

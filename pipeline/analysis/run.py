@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-
 from watchkeeper.pipeline.analysis import coverage, cross_check
 from watchkeeper.pipeline.analysis.control_plane.plans import plans
 from watchkeeper.pipeline.analysis.cross_check import Difference
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql, using
+from watchkeeper.pipeline.analysis.engine.engine import Engine
 from watchkeeper.pipeline.analysis.facts.events import Source, events, write_events
 from watchkeeper.pipeline.analysis.facts.intervals import facts
 from watchkeeper.pipeline.analysis.facts.plan_facts import terms
-from watchkeeper.pipeline.analysis.facts.tables import Tables, prepare
+from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.failure_clusters import JUDGED, Cluster, clusters, swept_runs
 from watchkeeper.pipeline.analysis.metrics_table import measured
 from watchkeeper.pipeline.analysis.runs import Run, recorded_table, runs_table
@@ -48,7 +47,7 @@ class Analysed:
 
 
 def analyse(
-    spark: SparkSession,
+    engine: Engine,
     runs: Sequence[Run],
     signatures: dict[str, tuple[str, ...]],
     sweeps: list[Path],
@@ -60,27 +59,39 @@ def analyse(
     `signatures` maps runs to failure signatures; `sweeps` are folders of tables of runs, most of
     which have no trace.
     """
+    with using(engine.language):
+        return _analysed(engine, runs, signatures, sweeps, home, tell)
+
+
+def _analysed(
+    engine: Engine,
+    runs: Sequence[Run],
+    signatures: dict[str, tuple[str, ...]],
+    sweeps: list[Path],
+    home: Path,
+    tell: Tell,
+) -> Analysed:
     tell("reading traces")
-    read = write_events(spark, [Source(run.name, run.path) for run in runs], home / EVENTS)
+    read = write_events(engine, [Source(run.name, run.path) for run in runs], home / EVENTS)
     number = sum(trace.events for trace in read)
-    prepare(spark, number)
-    tables = Tables(spark, home / TABLES)
-    table = events(spark, home / EVENTS)
-    given = runs_table(spark, runs, read)
+    engine.prepare(number)
+    tables = Tables(engine, home / TABLES)
+    table = events(engine, home / EVENTS)
+    given = runs_table(engine, runs, read)
     planned = {run.name: run.plan for run in runs if run.plan is not None}
-    known = terms(spark, planned)
+    known = terms(engine, planned)
     tell("putting sessions, claims and fetches together")
     found = facts(table, tables)
     tell("computing properties a second time")
-    second = cross_check.second(given, found, known, plans(spark, planned), tables)
+    second = cross_check.second(given, found, known, plans(engine, planned), tables)
     both = tables.keep(
-        "properties", cross_check.compared(second.properties, recorded_table(spark, runs), table)
+        "properties", cross_check.compared(second.properties, recorded_table(engine, runs), table)
     )
     tell("measuring")
     numbers = measured(tables, found, second, given, known.groups)
-    covered = tables.keep("coverage", _covered(table))
+    covered = tables.keep("coverage", _covered(engine, table))
     tell("clustering failures")
-    judged = _judged(spark, runs, read, signatures).unionByName(swept_runs(spark, sweeps))
+    judged = _judged(engine, runs, read, signatures).unionByName(swept_runs(engine, sweeps))
     return Analysed(
         len(runs),
         number,
@@ -101,12 +112,12 @@ def _counted(both: DataFrame) -> dict[str, int]:
     return dict(sorted(Counter({row.name: row.number for row in rows}).items()))
 
 
-def _covered(table: DataFrame) -> DataFrame:
-    return coverage.counted(coverage.coverage(table), coverage.faults_of(table))
+def _covered(engine: Engine, table: DataFrame) -> DataFrame:
+    return coverage.counted(engine, coverage.coverage(table), coverage.faults_of(table))
 
 
 def _judged(
-    spark: SparkSession,
+    engine: Engine,
     runs: Sequence[Run],
     read: Sequence[Any],
     signatures: dict[str, tuple[str, ...]],
@@ -122,4 +133,4 @@ def _judged(
         for run in runs
         if run.verdict is not None and not run.is_swept
     ]
-    return spark.createDataFrame(rows, JUDGED)
+    return engine.made(rows, JUDGED)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+from typing import Any
 
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.trace.trace import Header
+from watchkeeper.pipeline.analysis.engine.api import DataFrame
+from watchkeeper.pipeline.analysis.engine.engine import OPTIONAL, Engine, Schema
 from watchkeeper.pipeline.analysis.facts.events import Read
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,47 +54,47 @@ class Run:
         )
 
 
-RUNS = StructType(
-    [
-        StructField("run", StringType(), nullable=False),
-        StructField("scenario", StringType(), nullable=False),
-        StructField("variant", StringType(), nullable=False),
-        StructField("world", StringType(), nullable=False),
-        StructField("seed", LongType(), nullable=False),
-        StructField("partial", BooleanType(), nullable=False),
-        StructField("has_plan", BooleanType(), nullable=False),
-        StructField("has_groups", BooleanType(), nullable=False),
-        StructField("has_messages", BooleanType(), nullable=False),
-        StructField("has_controller", BooleanType(), nullable=False),
-        StructField("keeps_offsets", BooleanType(), nullable=False),
-        StructField("events", LongType(), nullable=False),
-        StructField("end_us", LongType(), nullable=False),
-        StructField("fingerprint", StringType(), nullable=False),
-        StructField("judged_fingerprint", StringType()),
-        StructField("verdict", StringType()),
-    ]
+RUNS = Schema(
+    {
+        "run": "string",
+        "scenario": "string",
+        "variant": "string",
+        "world": "string",
+        "seed": "long",
+        "partial": "boolean",
+        "has_plan": "boolean",
+        "has_groups": "boolean",
+        "has_messages": "boolean",
+        "has_controller": "boolean",
+        "keeps_offsets": "boolean",
+        "events": "long",
+        "end_us": "long",
+        "fingerprint": "string",
+        "judged_fingerprint": "string" + OPTIONAL,
+        "verdict": "string" + OPTIONAL,
+    }
 )
 """A row a run; without a plan `has_groups` is true, since nothing contradicts it, and
 `has_messages`, `has_controller` and `keeps_offsets` are false, since their processes are unknown.
 `keeps_offsets`: a member keeps offsets in Kafka."""
 
-SAID = StructType(
-    [
-        StructField("run", StringType(), nullable=False),
-        StructField("property", StringType(), nullable=False),
-        StructField("recorded", StringType(), nullable=False),
-        StructField("counts", BooleanType(), nullable=False),
-        StructField("evidence", StringType(), nullable=False),
-        StructField("recorded_at_us", LongType()),
-    ]
+SAID = Schema(
+    {
+        "run": "string",
+        "property": "string",
+        "recorded": "string",
+        "counts": "boolean",
+        "evidence": "string",
+        "recorded_at_us": "long" + OPTIONAL,
+    }
 )
 """A row a property of a run that was judged."""
 
 
-def runs_table(spark: SparkSession, runs: Iterable[Run], read: Iterable[Read]) -> DataFrame:
+def runs_table(engine: Engine, runs: Iterable[Run], read: Iterable[Read]) -> DataFrame:
     """The runs as a table."""
     traces = {trace.run: trace for trace in read}
-    return spark.createDataFrame([_row(run, traces[run.name]) for run in runs], RUNS)
+    return engine.made([_row(run, traces[run.name]) for run in runs], RUNS)
 
 
 def _row(run: Run, read: Read) -> tuple[Any, ...]:
@@ -114,7 +111,7 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
     )
 
 
-def recorded_table(spark: SparkSession, runs: Iterable[Run]) -> DataFrame:
+def recorded_table(engine: Engine, runs: Iterable[Run]) -> DataFrame:
     """The verdicts of the runs, as a table."""
     rows = [
         (
@@ -128,4 +125,4 @@ def recorded_table(spark: SparkSession, runs: Iterable[Run]) -> DataFrame:
         for run in runs
         for verdict in run.recorded
     ]
-    return spark.createDataFrame(rows, SAID)
+    return engine.made(rows, SAID)

@@ -1,6 +1,6 @@
 """Runs are analysed from their traces: every property a second time, measures, coverage.
 
-One analysis serves most of these tests, since Spark takes its time: it has runs that hold and
+One analysis serves most of these tests: it has runs that hold and
 runs that do not, a sweep, and runs of which a verdict or a trace was tampered with.
 """
 
@@ -33,8 +33,6 @@ from watchkeeper.cli.main import run_command
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.pipeline.analysis.cross_check import TRACE
 from watchkeeper.pipeline.analysis.lags import HANDED_ON, LAGS
-
-pytestmark = pytest.mark.slow  # Spark takes minutes for all of it
 
 RUNS = (
     ("consumer-crash", "hardened", 0),
@@ -107,8 +105,8 @@ def mirror_dies(home: Path) -> Result:
 
 
 @pytest.fixture(scope="module")
-def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    """One analysis of all that these tests need, in the session that runs."""
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """One analysis of all that these tests need."""
     home = tmp_path_factory.mktemp("analysis")
     results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
     results.append(mirror_dies(home))
@@ -375,8 +373,8 @@ def test_the_table_of_lags_has_its_schema(shown: Shown) -> None:
     """As it is written down."""
     import pyarrow.parquet as pq
 
-    kinds = {"string": "string", "bigint": "int64"}
-    written = {item.name: kinds[item.dataType.simpleString()] for item in LAGS}
+    kinds = {"string": "string", "long": "int64"}
+    written = {name: kinds[kind] for name, kind in LAGS.types.items()}
     schema = pq.read_table(shown.out / "tables/lags").schema
     assert {item.name: str(item.type) for item in schema} == written
 
@@ -421,14 +419,12 @@ PAGE = HOME / "docs/how-to/analyze.md"
 COMMANDS = [line for line in PAGE.read_text().splitlines() if line.startswith("watchkeeper ")]
 
 
-def test_the_page_shows_what_happens(
-    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow  # a hundred branches
+def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands run, one after the other, in an empty folder; here with fewer branches.
 
     The last says that at the violation, if not before, the failure is decided.
     """
-    del shown  # its session of Spark serves these, too
     monkeypatch.chdir(tmp_path)
     *runs, once, last = [line.replace("200", "3") for line in COMMANDS]
 
@@ -442,11 +438,11 @@ def test_the_page_shows_what_happens(
     assert curve["decided"] is not None
 
 
+@pytest.mark.slow  # sixty branches
 def test_a_run_with_a_profile_is_branched_with_it(
-    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was refused. The profile is kept beside its trace; the last branches are the run."""
-    del shown
     run = failing_run_with_profile(tmp_path)
     monkeypatch.chdir(tmp_path)
     options = ["--inevitable", run.name, "--branches", "3"]

@@ -1,4 +1,4 @@
-"""What `analyze` refuses, and how an analysis takes the place of another: without Spark."""
+"""What `analyze` refuses, and how an analysis takes the place of another."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from tests import SOURCE
 from tests.support.pipeline.run_folders import PROFILE_TEXT, failing_run_with_profile, write_run
 from watchkeeper import simulate
 from watchkeeper.analyze.analyze import failing_run, kept_profile
+from watchkeeper.analyze.engines import SMALL_BYTES, EngineName, chosen
 from watchkeeper.analyze.runs import gathered
 from watchkeeper.api.folder import read_trace
 from watchkeeper.cli.main import run_command
+from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.pipeline.analysis.failure_clusters import needed
 from watchkeeper.pipeline.analysis.store import replacing, write_summary
 from watchkeeper.pipeline.errors import PipelineProblem
@@ -75,7 +77,7 @@ def test_a_run_without_its_profile_is_not_branched(
 def test_what_does_not_fail_has_no_such_moment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, message: str
 ) -> None:
-    """It is said before Spark is started."""
+    """It is said before an engine is started."""
     write_run(tmp_path, simulate("consumer-crash", variant="hardened", seed=1))
 
     assert run_command(["analyze", str(tmp_path), "--inevitable", run]) == 4
@@ -86,7 +88,7 @@ def test_what_does_not_fail_has_no_such_moment(
 
 
 def test_half_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before Spark is started; an earlier analysis stays."""
+    """Before an engine is started; an earlier analysis stays."""
     home = write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
     trace_bytes = (home / "trace.jsonl").read_bytes()
     (home / "trace.jsonl").write_bytes(trace_bytes[: len(trace_bytes) // 2])
@@ -125,6 +127,116 @@ def test_a_master_that_is_not_there_is_reported(
 
     assert run_command(["analyze", str(tmp_path), "--master", master, "--out", str(out)]) == 4
     assert message in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "master", "size", "has_java", "wanted"),
+    [
+        ("auto", None, 1, True, "duckdb"),
+        ("auto", None, SMALL_BYTES, True, "duckdb"),
+        ("auto", None, SMALL_BYTES + 1, True, "spark"),
+        ("auto", None, SMALL_BYTES + 1, False, "duckdb"),
+        ("auto", "local[2]", 1, True, "spark"),
+        ("duckdb", None, SMALL_BYTES + 1, True, "duckdb"),
+        ("spark", None, 1, True, "spark"),
+    ],
+)
+def test_the_engine_follows_from_the_size_unless_one_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    master: str | None,
+    size: int,
+    has_java: bool,
+    wanted: str,
+) -> None:
+    """Without Java there is no Spark, and a master is one of Spark."""
+    if not has_java:
+        monkeypatch.setenv("PATH", "")
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+    elif size > SMALL_BYTES and engine == "auto":
+        monkeypatch.setattr("watchkeeper.analyze.engines.find_java", lambda: None)
+
+    assert chosen(EngineName(engine), master, size) == wanted
+
+
+def test_a_master_and_duckdb_contradict_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
+    command = ["analyze", str(tmp_path), "--engine", "duckdb", "--master", "local[2]"]
+
+    assert run_command([*command, "--out", str(tmp_path / "out")]) == 4
+    assert "leave one of them out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("missing", "options", "message"),
+    [
+        ("pyspark", ("--engine", "spark"), "on Spark needs pyspark, which is not installed"),
+        ("duckdb", ("--engine", "duckdb"), "install the extra 'analysis'"),
+    ],
+)
+def test_an_engine_that_is_not_installed_is_reported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    missing: str,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    """With the extra that installs it."""
+    write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
+    monkeypatch.setitem(sys.modules, missing, None)
+
+    assert run_command(["analyze", str(tmp_path), *options, "--out", str(tmp_path / "out")]) == 4
+    assert message in capsys.readouterr().err
+
+
+WITHOUT_SPARK = """
+import sys
+sys.modules["pyspark"] = sys.modules["py4j"] = None
+from watchkeeper.cli.main import run_command
+sys.exit(run_command(["analyze", "runs", "--out", "out"]))
+"""
+
+
+def test_an_analysis_needs_neither_spark_nor_java(tmp_path: Path) -> None:
+    """Every module that it imports does without, and no program is looked for."""
+    write_run(tmp_path / "runs", simulate("consumer-crash", variant="hardened", seed=1))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WITHOUT_SPARK],
+        env={"PYTHONPATH": str(SOURCE), "PATH": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "1 run, " in done.stdout
+    assert "both agree" in done.stdout
+    assert (tmp_path / "out/tables/properties").is_dir()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
+def test_an_interrupt_leaves_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+) -> None:
+    """Neither where DuckDB makes an error of it."""
+    write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
+
+    def interrupted(*_: object) -> None:
+        monkeypatch.setattr(INTERRUPTS, "came", True)
+        raise error
+
+    monkeypatch.setattr("watchkeeper.analyze.analyze.analyse", interrupted)
+
+    assert run_command(["analyze", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert "nothing was written" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
 
 

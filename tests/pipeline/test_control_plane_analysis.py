@@ -1,9 +1,8 @@
-"""The properties of controllers and of replicas, judged and computed a second time on Spark."""
+"""The properties of controllers and of replicas, judged and computed a second time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -104,7 +103,7 @@ def drawn_runs() -> Iterator[Result]:
 
 
 @pytest.fixture(scope="module")
-def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """One analysis of runs that hold, runs that do not, and one that was tampered with."""
     home = tmp_path_factory.mktemp("control-plane")
     results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]

@@ -1,4 +1,4 @@
-"""Offsets in Kafka, judged and computed a second time on Spark: of traces drawn at random."""
+"""Offsets in Kafka, judged and computed a second time: of traces drawn at random."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from watchkeeper.model.properties.group_offsets import GROUP_OFFSETS, GroupOffsetsJudge
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import ENCODER, EVENT, Event
+from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 from watchkeeper.pipeline.analysis.facts.events import EVENTS, events
 from watchkeeper.pipeline.analysis.facts.intervals import changes
 from watchkeeper.pipeline.analysis.facts.tables import Tables
@@ -127,23 +128,22 @@ def of_judge(found: list[Event]) -> dict[str, tuple[str, int | None]]:
 
 
 @pytest.fixture(scope="module")
-def computed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
-    """What Spark says of all traces at once."""
+def computed(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
+    """What tables say of all traces at once."""
     home = tmp_path_factory.mktemp("drawn")
     for name, found in DRAWN.items():
         _write(home / f"run={name}", found)
-    seen = events(spark, home)
-    runs = spark.createDataFrame(
-        [(name, True) for name in DRAWN], "run string, keeps_offsets boolean"
-    )
-    tables = Tables(spark, tmp_path_factory.mktemp("tables"))
+    seen = events(engine, home)
+    schema = Schema({"run": "string", "keeps_offsets": "boolean"})
+    runs = engine.made([(name, True) for name in DRAWN], schema)
+    tables = Tables(engine, tmp_path_factory.mktemp("tables"))
     rows = judged(runs, seen, changes(seen), tables).collect()
-    return {(row["run"], row["property"]): (row["verdict"], row["seq"]) for row in rows}
+    return {(row.run, row.property): (row.verdict, row.seq) for row in rows}
 
 
 def _write(folder: Path, found: list[Event]) -> None:
     folder.mkdir()
-    names = [name for name in EVENTS.fieldNames() if name not in ("run", "detail")]
+    names = [name for name in EVENTS.names if name not in ("run", "detail")]
     columns = {name: [getattr(event, name) for event in found] for name in names}
     columns["detail"] = [ENCODER.encode(event.detail).decode() for event in found]
     kinds = {"seq": pa.int32(), "t_us": pa.int64(), "session": pa.int64(), "zxid": pa.int64()}
@@ -151,7 +151,6 @@ def _write(folder: Path, found: list[Event]) -> None:
     pq.write_table(pa.Table.from_pydict(columns, schema=schema), folder / "events.parquet")
 
 
-@pytest.mark.slow
 def test_judge_and_tables_say_the_same_of_any_trace(computed: dict[Any, Any]) -> None:
     """The verdict, and the first event that violates; each verdict comes out."""
     expected = {
@@ -179,7 +178,6 @@ MISTAKES: tuple[tuple[str, Callable[..., None], str], ...] = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mistake", "claim"), MISTAKES)
 def test_a_mistake_of_the_judge_is_a_difference(
     computed: dict[Any, Any],

@@ -1,4 +1,4 @@
-"""Judges of messages and tables on Spark say the same of any trace, and a mistake is seen."""
+"""Judges of messages and tables say the same of any trace, and a mistake is seen."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from watchkeeper.model.delivery.ledger import Ledger
 from watchkeeper.model.properties.delivery import DeliveryJudge
 from watchkeeper.model.properties.starvation import PunctualityJudge, StarvationJudge
 from watchkeeper.model.trace.trace import Event
+from watchkeeper.pipeline.analysis.engine.engine import Engine
 
 DRAWN = drawn_traces("producer-crash", "mirror-moved-group", number=60)
 
@@ -51,9 +52,9 @@ MISTAKES = (
 
 
 @pytest.fixture(scope="module")
-def computed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Computed:
+def computed(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Computed:
     """What tables say of drawn traces."""
-    return computed_of(spark, DRAWN, tmp_path_factory.mktemp("drawn"))
+    return computed_of(engine, DRAWN, tmp_path_factory.mktemp("drawn"))
 
 
 def test_judges_and_tables_say_the_same_of_any_trace(computed: Computed) -> None:

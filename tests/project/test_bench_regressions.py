@@ -40,7 +40,7 @@ import regressions
 from bench.regression_classes.applications import producers_of
 from bench.support.dealt import dealt
 
-FEW = 6
+FEW = 3
 MANY = range(60)
 """Seeds among which each class shows its old mistake."""
 

@@ -115,11 +115,12 @@ REFUSED = "Reconfig"
 """What the simulated ZooKeeper refuses; Apache's server executes it."""
 
 
-def test_kazoos_whole_suite_passes_in_virtual_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_kazoos_suite_passes_in_virtual_time(each: int, tmp_path: Path) -> None:
     """With three servers, each test of the default handler passes; none waits for real time."""
     log = tmp_path / "kazoo.log"
     run = kazoo_suite.Run("virtual", 3, 90, log)
-    tests = [test for test in kazoo_suite.all_tests() if kazoo_suite.is_virtual(test)]
+    tests = [test for test in kazoo_suite.all_tests() if kazoo_suite.is_virtual(test)][::each]
 
     outcomes = run.outcomes(tests)
 
@@ -129,7 +130,7 @@ def test_kazoos_whole_suite_passes_in_virtual_time(tmp_path: Path) -> None:
         if outcome.outcome not in ("passed", "skipped") and REFUSED not in test
     }
     assert not wrong, log.read_text()[-20_000:]
-    assert sum(outcome.outcome == "passed" for outcome in outcomes.values()) > 290
+    assert sum(outcome.outcome == "passed" for outcome in outcomes.values()) > 290 // each
 
 
 @pytest.mark.slow

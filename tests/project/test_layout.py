@@ -61,6 +61,7 @@ AT_HOME = {
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},
+    "duckdb": {"pipeline"},
 }
 """Library -> the packages that may import it."""
 
@@ -195,7 +196,7 @@ def test_every_imported_library_is_a_declared_dependency() -> None:
         dependency.split(">")[0].split("[")[0].lower()
         for dependency in PROJECT["project"]["dependencies"]
     }
-    extras = {"hypothesis", "pytest", "kazoo", "greenlet", "pyspark", "py4j", "pyarrow"}
+    extras = {"hypothesis", "pytest", "kazoo", "greenlet", "pyspark", "py4j", "pyarrow", "duckdb"}
     ours = {*PACKAGES, *COMMANDS, "watchkeeper"}
     owners = packages_distributions()
 

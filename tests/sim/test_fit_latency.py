@@ -37,7 +37,11 @@ SLOW = replace(
 )
 """An installation on slow disks, with a network in between."""
 PROFILES = {"default": DEFAULT, "slow": SLOW}
-CASES = [(name, servers) for name in PROFILES for servers in (1, 3)]
+CASES = [
+    pytest.param(name, servers, marks=pytest.mark.slow if servers > 1 else ())
+    for name in PROFILES
+    for servers in (1, 3)
+]
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from watchkeeper.model.clients.errors import InvalidConfig
 from watchkeeper.model.clients.producer.partitioners import PARTITIONERS
 from watchkeeper.model.clients.producer.record_batch import ENCODERS
-from watchkeeper.model.config_value import plain
+from watchkeeper.model.configuration.value import plain
 
 
 @dataclass(frozen=True, slots=True)

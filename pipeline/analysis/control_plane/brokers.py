@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.brokers import (
     CLUSTER_ID,
     HANDED_OVER,
@@ -32,6 +29,7 @@ from watchkeeper.pipeline.analysis.control_plane.replication import (
     calm_at_end,
     live_at_end,
 )
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found

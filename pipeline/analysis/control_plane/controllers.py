@@ -6,9 +6,6 @@ registry at the moment at which a rest of the cluster has lasted long enough.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.controllers import (
     ACTING,
     DEPOSED,
@@ -32,6 +29,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     registrations,
     versions,
 )
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found
@@ -157,7 +155,7 @@ def with_brokers(looks: DataFrame, registry: Registry) -> DataFrame:
     """
     live = registrations(registry.written).select(*CLUSTER, "id", "begins", "ends")
     known = looks.join(live, CLUSTER).where("begins <= seq AND seq < ends")
-    return known.groupBy(*CLUSTER, "seq").agg(sql.collect_set("id").alias("live"))
+    return known.groupBy(*CLUSTER, "seq").agg(sql.array_sort(sql.collect_set("id")).alias("live"))
 
 
 def without_controller(

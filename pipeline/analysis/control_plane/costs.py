@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.costs import (
     CONTROLLER_WORK,
     OF_CONTROLLERS,
@@ -25,6 +22,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     applied,
 )
 from watchkeeper.pipeline.analysis.control_plane.replication import END, at_the_end
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts, detail_field
 from watchkeeper.pipeline.analysis.properties.ownership import found
 

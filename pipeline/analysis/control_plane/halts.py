@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.halts import GO_ON
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.properties.ownership import found
 

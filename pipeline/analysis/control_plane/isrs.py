@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.isrs import KNOWN_ISRS, LATEST_US
 from watchkeeper.model.replication.requests import DELETED
 from watchkeeper.model.trace.kinds import EventKind
@@ -16,6 +13,7 @@ from watchkeeper.pipeline.analysis.control_plane.replication import (
     calm_at_end,
     live_at_end,
 )
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts
 from watchkeeper.pipeline.analysis.properties.ownership import found
 

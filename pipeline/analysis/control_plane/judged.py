@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.pipeline.analysis.control_plane import (
     brokers,
     controllers,
@@ -23,6 +20,7 @@ from watchkeeper.pipeline.analysis.control_plane import (
 from watchkeeper.pipeline.analysis.control_plane.logs import logs
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import CLUSTER, registry
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import no_verdicts
@@ -43,7 +41,7 @@ def of_control_planes(
     replicate; `runs` has `end_us`. No row without such a run."""
     elect = runs.join(plans.clusters.select("run").distinct(), "run", "left_semi")
     replicate = runs.join(plans.clusters.where("replicates").select("run"), "run", "left_semi")
-    own = Tables(tables.spark, tables.home / "control_plane")
+    own = Tables(tables.engine, tables.home / "control_plane")
     if elect.isEmpty():
         return no_verdicts(elect)
     seen = registry(facts, plans, own, alone="is_alone", sees_hand=False)

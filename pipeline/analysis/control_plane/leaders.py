@@ -6,9 +6,6 @@ the replica is no longer the preferred one, is dead or leaves the ISR.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.leaders import (
     CALM_ENDS,
     LARGEST_IMBALANCE_PERCENT,
@@ -34,6 +31,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     applied,
     registrations,
 )
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found
@@ -119,7 +117,9 @@ def _due(looks: DataFrame, requests: DataFrame, registry: Registry) -> DataFrame
         (sql.col("path") == paths.PREFERRED_REPLICA_ELECTION) & sql.col("is_done")
     ).withColumn("rows", rows)
     wanted = (
-        known.where("NOT exists(rows, one -> one.topic IS NULL OR one.partition IS NULL)")
+        known.where(
+            ~sql.exists("rows", lambda one: one["topic"].isNull() | one["partition"].isNull())
+        )
         .select(*CLUSTER, "begins", "ends", sql.explode("rows").alias("one"))
         .select(
             *CLUSTER,

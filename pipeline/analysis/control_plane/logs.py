@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import CLUSTER, PARTITION, Registry
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 

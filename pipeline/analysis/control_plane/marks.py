@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.marks import HOST_LOSS, MARKS
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import CLUSTER, PARTITION
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field, struck
 from watchkeeper.pipeline.analysis.properties.ownership import found
 

@@ -3,65 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from typing import Any, NamedTuple
 
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.leaders import calm_us
 from watchkeeper.model.properties.quiescence import QUIET_TICKS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-def _schema(**columns: Any) -> StructType:
-    return StructType([StructField(name, kind, False) for name, kind in columns.items()])
-
+from watchkeeper.pipeline.analysis.engine.api import DataFrame
+from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 
 NO_CALM = -1
 """In place of the length of a calm: controllers do not look at who leads by themselves."""
 
-CLUSTERS = _schema(
-    run=StringType(),
-    cluster=StringType(),
-    allows_unclean=BooleanType(),
-    replicates=BooleanType(),
-    knows_isrs=BooleanType(),
-    is_alone=BooleanType(),
-    replicates_alone=BooleanType(),
-    quiet_us=LongType(),
-    calm_us=LongType(),
+CLUSTERS = Schema(
+    {
+        "run": "string",
+        "cluster": "string",
+        "allows_unclean": "boolean",
+        "replicates": "boolean",
+        "knows_isrs": "boolean",
+        "is_alone": "boolean",
+        "replicates_alone": "boolean",
+        "quiet_us": "long",
+        "calm_us": "long",
+    }
 )
 """A row a cluster with a controller; `knows_isrs` if *ISRs are known* is judged, `is_alone` if no
 other cluster of the run has one, `replicates_alone` if no other one replicates."""
 
-PROCESSES = _schema(
-    run=StringType(),
-    cluster=StringType(),
-    node=StringType(),
-    role=StringType(),
-    broker_id=IntegerType(),
+PROCESSES = Schema(
+    {
+        "run": "string",
+        "cluster": "string",
+        "node": "string",
+        "role": "string",
+        "broker_id": "int",
+    }
 )
 """A row a process of such a cluster; `broker_id` is -1 for one that is no broker."""
 
-READERS = _schema(run=StringType(), cluster=StringType(), group=StringType())
+READERS = Schema({"run": "string", "cluster": "string", "group": "string"})
 """A row a group that reads from brokers that replicate."""
 
-PLANNED = _schema(
-    run=StringType(),
-    cluster=StringType(),
-    topic=StringType(),
-    partition=StringType(),
-    replicas=ArrayType(IntegerType(), containsNull=False),
+PLANNED = Schema(
+    {
+        "run": "string",
+        "cluster": "string",
+        "topic": "string",
+        "partition": "string",
+        "replicas": "array<int>",
+    }
 )
 """A row a partition that the scenario has: a trace cuts long assignments."""
 
@@ -75,10 +65,10 @@ class Plans(NamedTuple):
     readers: DataFrame
 
 
-def plans(spark: SparkSession, known: Mapping[str, Plan]) -> Plans:
+def plans(engine: Engine, known: Mapping[str, Plan]) -> Plans:
     """The plans of runs, by the names of these, as tables."""
 
-    def made(rows: Any, schema: StructType) -> DataFrame:
+    def made(rows: Any, schema: Schema) -> DataFrame:
         found = [
             (run, cluster.name, *row)
             for run, plan in known.items()
@@ -86,7 +76,7 @@ def plans(spark: SparkSession, known: Mapping[str, Plan]) -> Plans:
             if cluster.controller is not None
             for row in rows(plan, cluster)
         ]
-        return spark.createDataFrame(found, schema)
+        return engine.made(found, schema)
 
     return Plans(
         made(_clusters, CLUSTERS),

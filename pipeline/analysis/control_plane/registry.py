@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import LONGEST_DATA
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 
@@ -117,8 +115,11 @@ def _states(written: DataFrame) -> DataFrame:
             }
         )
         .where(
-            "gone OR (leader IS NOT NULL AND leader_epoch IS NOT NULL AND signed IS NOT NULL "
-            "AND isr IS NOT NULL AND NOT exists(isr, one -> one IS NULL))"
+            sql.expr(
+                "gone OR (leader IS NOT NULL AND leader_epoch IS NOT NULL AND signed IS NOT NULL "
+                "AND isr IS NOT NULL)"
+            )
+            & (sql.col("gone") | ~sql.exists("isr", lambda one: one.isNull()))
         )
     )
     state = sql.when(~sql.col("gone"), sql.struct("leader", "leader_epoch", "signed", "isr"))

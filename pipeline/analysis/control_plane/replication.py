@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.replication import (
     CARRIED_OUT,
     CAUGHT_UP,
@@ -30,6 +27,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     PARTITION,
     Registry,
 )
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.stored_ranges import ranges
 from watchkeeper.pipeline.analysis.facts.tables import Tables

@@ -3,13 +3,11 @@ extremes of what each process of a broker has carried out before."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.requests import NONE_DEPOSED, ONE_SENDER
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.control_plane.registry import CLUSTER
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field
 from watchkeeper.pipeline.analysis.properties.ownership import found
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.spread import SPREAD
 from watchkeeper.pipeline.analysis.control_plane.registry import (
     CLUSTER,
@@ -15,6 +12,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     part_of,
     registrations,
 )
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found
 
@@ -28,7 +26,7 @@ def judged(runs: DataFrame, registry: Registry, tables: Tables) -> DataFrame:
         .join(registrations(registry.written), CLUSTER)
         .where("begins < seq AND seq < ends")
         .groupBy(*CLUSTER, "seq")
-        .agg(sql.collect_set("id").alias("live"))
+        .agg(sql.array_sort(sql.collect_set("id")).alias("live"))
     )
     seen = added.join(live, [*CLUSTER, "seq"]).withColumns(
         {"earlier": _heads("before"), "later": _heads("said")}
@@ -67,10 +65,14 @@ def _added(registry: Registry) -> DataFrame:
             }
         )
         .where("foreign = 0 AND before IS NOT NULL")
-        .where("size(said) > size(before)")
-        .where("forall(map_keys(before), key -> said[key] <=> before[key])")
+        .where(sql.size(sql.map_keys("said")) > sql.size(sql.map_keys("before")))
+        .where(sql.forall(sql.map_keys("before"), _is_unchanged))
         .select(*CLUSTER, "topic", "seq", "said", "before")
     )
+
+
+def _is_unchanged(key: Column) -> Column:
+    return sql.col("said")[key].eqNullSafe(sql.col("before")[key])
 
 
 def _heads(name: str) -> Column:

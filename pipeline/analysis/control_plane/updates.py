@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.control_plane.updates import (
     DATA_READS,
     DELETED_BY_MANY,
@@ -21,6 +18,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     Registry,
     applied,
 )
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found

@@ -9,36 +9,36 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import CHUNK, ENCODER, BadTrace, Header, header_of
+from watchkeeper.pipeline.analysis.engine.api import DataFrame
+from watchkeeper.pipeline.analysis.engine.engine import Engine, Failed, Schema
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.pipeline.timeouts import what_failed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
-EVENTS = StructType(
-    [
-        StructField("seq", IntegerType(), nullable=False),
-        StructField("t_us", LongType(), nullable=False),
-        StructField("node", StringType(), nullable=False),
-        StructField("kind", StringType(), nullable=False),
-        StructField("session", LongType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
-        StructField("topic", StringType(), nullable=False),
-        StructField("partition", StringType(), nullable=False),
-        StructField("zxid", LongType(), nullable=False),
-        StructField("detail", StringType(), nullable=False),
-        StructField("run", StringType(), nullable=False),
-    ]
+EVENTS = Schema(
+    {
+        "seq": "int",
+        "t_us": "long",
+        "node": "string",
+        "kind": "string",
+        "session": "long",
+        "group": "string",
+        "topic": "string",
+        "partition": "string",
+        "zxid": "long",
+        "detail": "string",
+        "run": "string",
+    }
 )
 """A row an event: the columns of a trace, except those that are constant in a run.
 
@@ -116,22 +116,13 @@ def read_header(path: Path) -> Header:
 # --- from traces to Parquet ------------------------------------------------------------
 
 
-def write_events(spark: SparkSession, sources: list[Source], home: Path) -> list[Read]:
+def write_events(engine: Engine, sources: list[Source], home: Path) -> list[Read]:
     """Write the events of traces as Parquet, a folder a run; return what was read of each."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    folder = str(home)
-
-    def convert(source: Source) -> Read:
-        return _converted(source, Path(folder))
-
-    slices = min(len(sources), 4 * spark.sparkContext.defaultParallelism)
     try:
-        rows = spark.sparkContext.parallelize(sources, slices).map(convert).collect()
-    except (Py4JError, PySparkException) as error:
+        rows = engine.each(partial(_converted, home=home), sources)
+    except Failed as error:
         raise PipelineProblem(
-            f"the traces could not be read ({what_failed(str(error))}); see that the workers can "
+            f"the traces could not be read ({error}); see that the workers can "
             "reach them, and the folder of --out"
         ) from None
     bad = [row.problem for row in rows if row.problem]
@@ -190,7 +181,7 @@ def _table(rows: list[Line], digest: hashlib._Hash) -> pa.Table:
     kinds = {"seq": pa.int32(), "t_us": pa.int64(), "session": pa.int64(), "zxid": pa.int64()}
     columns = {
         name: [getattr(row, name) for row in rows]
-        for name in EVENTS.fieldNames()
+        for name in EVENTS.names
         if name not in ("run", "detail")
     }
     columns["detail"] = [bytes(row.detail).decode() for row in rows]
@@ -215,6 +206,6 @@ def _write(table: pa.Table, folder: Path, first: int) -> None:
     pq.write_table(table, folder / f"part-{first:09d}.parquet", compression="zstd")
 
 
-def events(spark: SparkSession, home: Path) -> DataFrame:
+def events(engine: Engine, home: Path) -> DataFrame:
     """The events that were written to a folder."""
-    return spark.read.schema(EVENTS).parquet(str(home))
+    return engine.read(home, EVENTS)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 
 LINE = ["run", "group", "topic", "producer"]
 LAYERS = ("accepted", "refused", "stored", "consumed", "had", "past", "later", "coming")

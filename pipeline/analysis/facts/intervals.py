@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
-
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 
 NEVER = 2**62
@@ -127,7 +124,7 @@ def connections(events: DataFrame) -> DataFrame:
 def struck(events: DataFrame) -> DataFrame:
     """The events, with a row for each member of the process that a fault strikes."""
     is_fault = sql.col("kind").isin(EventKind.FAULT, EventKind.FAULT_ENDED)
-    members = sql.when(is_fault, sql.from_json(detail_field("members"), ArrayType(StringType())))
+    members = sql.when(is_fault, sql.from_json(detail_field("members"), "array<string>"))
     return events.withColumn("node", sql.explode(sql.coalesce(members, sql.array("node"))))
 
 
@@ -193,12 +190,7 @@ def serving(events: DataFrame) -> DataFrame:
 
 # --- the registry ----------------------------------------------------------------------
 
-_FIELDS = StructType(
-    [
-        StructField("by", StringType()),
-        StructField("did", ArrayType(ArrayType(StringType()))),
-    ]
-)
+_FIELDS = "struct<by: string, did: array<array<string>>>"
 
 
 def changes(events: DataFrame) -> DataFrame:

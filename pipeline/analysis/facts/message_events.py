@@ -6,11 +6,8 @@ and only for runs whose logs hold messages.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
-
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 
 KINDS = (
     EventKind.SENT,
@@ -24,19 +21,9 @@ KINDS = (
 RANGE = ["seq", "pos"]
 """The key of a message range within its run: the event, and its position there."""
 
-_FIELDS = StructType(
-    [
-        StructField("partition", StringType()),
-        StructField("producer", StringType()),
-        StructField("first", LongType()),
-        StructField("end", LongType()),
-        StructField("outcome", StringType()),
-        StructField("does", StringType()),
-        StructField("stream", LongType()),
-        StructField("at", LongType()),
-        StructField("to", LongType()),
-        StructField("ranges", ArrayType(ArrayType(StringType()))),
-    ]
+_FIELDS = (
+    "struct<partition: string, producer: string, first: long, end: long, outcome: string, "
+    "does: string, stream: long, at: long, to: long, ranges: array<array<string>>>"
 )
 """The fields of these kinds of events; each has some of them."""
 

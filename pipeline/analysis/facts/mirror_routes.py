@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql.types import StringType, StructField, StructType
-
 from watchkeeper.model.plan.mirror_routes import Routes
 from watchkeeper.model.plan.plan import GroupPlan, Plan
+from watchkeeper.pipeline.analysis.engine.engine import Schema
 
 Row = tuple[Any, ...]
 
 
-def _names(*names: str) -> StructType:
-    return StructType([StructField(name, StringType(), False) for name in names])
+def _names(*names: str) -> Schema:
+    return Schema(dict.fromkeys(names, "string"))
 
 
 HOMES = _names("run", "node", "cluster")

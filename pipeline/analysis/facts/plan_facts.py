@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pyspark.sql.types import (
-    BooleanType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-)
+from typing import Any, NamedTuple
 
 from watchkeeper.model.group.variants import Unit
 from watchkeeper.model.plan.mirror_routes import Routes
 from watchkeeper.model.plan.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
 from watchkeeper.model.properties.at_quiescence import streams_of
+from watchkeeper.pipeline.analysis.engine.api import DataFrame
+from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 from watchkeeper.pipeline.analysis.facts.mirror_routes import (
     HOMES,
     ORIGINS,
@@ -35,72 +27,73 @@ from watchkeeper.pipeline.analysis.facts.mirror_routes import (
     readers,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 QUIET_TICKS = 2
 RECONNECT_US = 2_000_000
 """The longest pause of a client between two attempts to connect."""
 READS_OF_A_ZNODE = 3
 
 
-def _schema(**columns: Any) -> StructType:
-    return StructType([StructField(name, kind, False) for name, kind in columns.items()])
-
-
-GROUPS = _schema(
-    run=StringType(),
-    place=IntegerType(),
-    group=StringType(),
-    prefix=StringType(),
-    quiet_us=LongType(),
-    members=IntegerType(),
-    within_us=LongType(),
-    owed_us=LongType(),
-    most_trips=LongType(),
-    work_factor=LongType(),
-    znodes=LongType(),
-    counts_connections=BooleanType(),
+GROUPS = Schema(
+    {
+        "run": "string",
+        "place": "int",
+        "group": "string",
+        "prefix": "string",
+        "quiet_us": "long",
+        "members": "int",
+        "within_us": "long",
+        "owed_us": "long",
+        "most_trips": "long",
+        "work_factor": "long",
+        "znodes": "long",
+        "counts_connections": "boolean",
+    }
 )
 """A row a group. `within_us` is the scenario's own bound, or -1; `owed_us` the time of a session,
 its ticks and back-off; `most_trips` an upper bound of round trips."""
 
-NODES = _schema(run=StringType(), group=StringType(), node=StringType(), role=StringType())
+NODES = Schema({"run": "string", "group": "string", "node": "string", "role": "string"})
 """A row a process that has to be quiet for its group to rest: member, broker, administrator."""
 
-STREAMS = _schema(
-    run=StringType(),
-    group=StringType(),
-    node=StringType(),
-    topic=StringType(),
-    streams=IntegerType(),
-    deals_over_topics=BooleanType(),
+STREAMS = Schema(
+    {
+        "run": "string",
+        "group": "string",
+        "node": "string",
+        "topic": "string",
+        "streams": "int",
+        "deals_over_topics": "boolean",
+    }
 )
 """A row a member and a topic of which it takes streams."""
 
-OBSERVED_EVENTS = _schema(
-    run=StringType(),
-    name=StringType(),
-    event=StringType(),
-    node=StringType(),
-    partition=StringType(),
-    after=StringType(),
-    before=StringType(),
-    detail=MapType(StringType(), StringType()),
+OBSERVED_EVENTS = Schema(
+    {
+        "run": "string",
+        "name": "string",
+        "event": "string",
+        "node": "string",
+        "partition": "string",
+        "after": "string",
+        "before": "string",
+        "detail": "map<string,string>",
+    }
 )
 """A row a `sometimes` or `never` clause."""
 
-GUARANTEES = _schema(
-    run=StringType(),
-    group=StringType(),
-    topic=StringType(),
-    most_lost=LongType(),
-    most_repeated=LongType(),
-    most_refused=LongType(),
+GUARANTEES = Schema(
+    {
+        "run": "string",
+        "group": "string",
+        "topic": "string",
+        "most_lost": "long",
+        "most_repeated": "long",
+        "most_refused": "long",
+    }
 )
 """A row a topic with a delivery guarantee for a group; -1: any number."""
 
-MIRRORED = _schema(run=StringType(), group=StringType(), topic=StringType())
+MIRRORED = Schema({"run": "string", "group": "string", "topic": "string"})
 """A row a group and a topic of which mirrors bring it messages."""
 
 
@@ -118,12 +111,12 @@ class Terms(NamedTuple):
     mirrored: DataFrame
 
 
-def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
+def terms(engine: Engine, plans: Mapping[str, Plan]) -> Terms:
     """The plans of runs, by the names of these, as tables."""
 
-    def made(rows: Any, schema: StructType) -> DataFrame:
+    def made(rows: Any, schema: Schema) -> DataFrame:
         found = [(run, *row) for run, plan in plans.items() for row in rows(plan)]
-        return spark.createDataFrame(found, schema)
+        return engine.made(found, schema)
 
     return Terms(
         made(_groups, GROUPS),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import detail_field
 
 LOG = ["run", "cluster", "topic", "partition"]

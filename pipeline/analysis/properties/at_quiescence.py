@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, MapType, StringType
-
 from watchkeeper.model.actor.events import CommandKind
 from watchkeeper.model.properties.at_quiescence import AGREED, BALANCE, CONSENSUS, COVER
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import (
     MEMBERS,
     NEVER,
@@ -50,7 +47,7 @@ def calm(
         found(runs, AGREED.name, _dissent(events, takers), served),
         found(runs, BALANCE.name, unbalanced, served),
     )
-    return reduce(DataFrame.unionByName, parts)
+    return reduce(lambda one, other: one.unionByName(other), parts)
 
 
 def _served(facts: Facts, looks: DataFrame, terms: Terms) -> DataFrame:
@@ -182,12 +179,12 @@ def _uncovered(served: DataFrame, fetched: DataFrame) -> DataFrame:
     )
 
 
-_PLANS = MapType(StringType(), ArrayType(StringType()))
+_PLANS = "map<string,array<string>>"
 
 
 def _dissent(events: DataFrame, takers: DataFrame) -> DataFrame:
     """The rests at which members had seen different things of a topic."""
-    plan = sql.coalesce(sql.concat_ws("/", "told"), sql.lit("none"))
+    plan = sql.coalesce(sql.array_join("told", "/"), sql.lit(""))
     latest = _latest(events, takers, "plans").withColumn("plan", plan)
     return latest.groupBy(*OF_TOPIC).agg(sql.countDistinct("plan").alias("n")).where("n > 1")
 

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.delivery import DELIVERY
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.interval_cuts import LINE, pieces, shares, sources
 from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.mirror_routes import COMING, HAD, SENT

@@ -7,10 +7,6 @@ or starts again, before.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, StringType
-
 from watchkeeper.model.properties.group_offsets import (
     FOUND,
     GOES_ON,
@@ -19,11 +15,12 @@ from watchkeeper.model.properties.group_offsets import (
     READS_OFFSETS,
 )
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, NEVER, NUMBER, detail_field
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import commits, found, no_verdicts
 
-ROWS = ArrayType(ArrayType(StringType()))
+ROWS = "array<array<string>>"
 COMMITS = (EventKind.OFFSET_COMMIT_SENT, EventKind.OFFSET_COMMIT_ANSWERED, EventKind.STARTED)
 FETCHES = (EventKind.OFFSET_FETCH_SENT, EventKind.OFFSET_FETCH_ANSWERED, EventKind.STARTED)
 SEEN = (*COMMITS, *FETCHES, EventKind.REQUEST, EventKind.FETCHING)
@@ -88,8 +85,10 @@ def _commits(seen: DataFrame) -> DataFrame:
         "accepted",
         sql.from_json(sql.get_json_object("answer", "$.accepted"), ROWS),
     )
-    is_accepted = sql.expr(
-        "exists(accepted, each -> each[0] = row[0] AND each[1] = row[1]) AND answered IS NOT NULL"
+    row = sql.col("row")
+    is_accepted = (
+        sql.exists("accepted", lambda each: (each[0] == row[0]) & (each[1] == row[1]))
+        & sql.col("answered").isNotNull()
     )
     return _by_partition(sent, "detail", "offsets").select(
         *CLAIM,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
+from watchkeeper.pipeline.analysis.engine.api import DataFrame
 from watchkeeper.pipeline.analysis.facts.message_events import message_events_of
 from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
 from watchkeeper.pipeline.analysis.facts.tables import Tables

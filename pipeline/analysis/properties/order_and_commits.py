@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.delivery import COMMITS, ORDER
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, NEVER, NUMBER
 from watchkeeper.pipeline.analysis.facts.message_events import RANGE, pieces, ranges_of
 from watchkeeper.pipeline.analysis.properties.ownership import commits, found

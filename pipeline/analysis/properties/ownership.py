@@ -6,9 +6,6 @@ any.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.properties.ownership import (
     MONOTONE,
@@ -19,6 +16,7 @@ from watchkeeper.model.properties.ownership import (
     TRUTHFUL,
 )
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import (
     CLAIM,
     NEVER,

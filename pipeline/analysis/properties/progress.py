@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.progress import PROGRESS, WORK
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import MEMBERS, Facts, detail_field
 from watchkeeper.pipeline.analysis.facts.plan_facts import READS_OF_A_ZNODE, RECONNECT_US
 from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED

@@ -13,12 +13,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-from pyspark.sql.window import WindowSpec
-
 from watchkeeper.model.actor.events import CommandKind
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, WindowSpec, sql
 from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field, struck
 from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
 from watchkeeper.pipeline.analysis.facts.tables import Tables

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
 from watchkeeper.pipeline.analysis.facts.intervals import BEFORE, NEVER, detail_field
 from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED
 
@@ -68,7 +66,7 @@ def _comparable(events: DataFrame, wanted: DataFrame) -> DataFrame:
     """Whether some event of the kind of a clause has every field that the clause compares."""
     fields = sql.from_json("said", SAID)
     has_fields = sql.forall(sql.map_keys("detail"), lambda key: sql.map_contains_key(fields, key))
-    of_kind = _of_their_kind(events, wanted.where("size(detail) > 0"))
+    of_kind = _of_their_kind(events, wanted.where(sql.size(sql.map_keys("detail")) > 0))
     return of_kind.groupBy(*NAMED).agg(sql.max(has_fields).alias("has_fields"))
 
 

@@ -7,12 +7,10 @@ moment; so the result names a moment, `at_us`, and no event.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sql
-
 from watchkeeper.model.properties.messages import STARVES_AFTER_US, STORED_WITHIN_US
 from watchkeeper.model.properties.starvation import PUNCTUAL, STARVATION
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.engine.api import Column, DataFrame, Window, sql
 from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, OWNERS, partition_in
 from watchkeeper.pipeline.analysis.facts.message_events import RANGE, pieces, ranges_of
 from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED

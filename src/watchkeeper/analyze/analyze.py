@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from watchkeeper.analyze.engines import EngineName, chosen, started
 from watchkeeper.analyze.runs import RUN, Gathered, gathered
 from watchkeeper.api.folder import PROFILE
 from watchkeeper.api.named_profile import digest_of
@@ -17,20 +18,14 @@ from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.pipeline.analysis.inevitability import Inevitable, inevitable
 from watchkeeper.pipeline.analysis.run import Analysed, analyse
 from watchkeeper.pipeline.analysis.runs import Run
-from watchkeeper.pipeline.analysis.store import SCRATCH, replacing
+from watchkeeper.pipeline.analysis.store import replacing
 from watchkeeper.pipeline.errors import PipelineProblem
-from watchkeeper.pipeline.session import Wanted, session
 from watchkeeper.pipeline.sweeps.grid import Cell
-from watchkeeper.pipeline.sweeps.runner_choice import cores
 from watchkeeper.real.errors import EnvironmentProblem
-from watchkeeper.real.zookeeper.java import find_java
 from watchkeeper.run.run import read_profile
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 
-LOCAL = "local[{}]"
 CANNOT = "cannot be run again up to some event"
-LARGE_BYTES = 100_000_000
-"""From this size of all traces the JVM decodes them: its warm-up pays off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +38,11 @@ class Request:
     inevitable: str | None = None
     """The failing run whose point of no return is searched."""
     branches: int = 100
+    engine: EngineName = EngineName.AUTO
 
     @property
     def command(self) -> str:
-        """The command that repeats the analysis; where Spark runs is left out."""
+        """The command that repeats the analysis; the engine is left out: it changes no result."""
         words = ["watchkeeper", "analyze", *map(str, self.places), "--out", str(self.out)]
         words += ["--inevitable", self.inevitable] if self.inevitable else []
         words += ["--branches", str(self.branches)] if self.inevitable else []
@@ -84,14 +80,19 @@ def analyze(request: Request, finish: Callable[[Done, Path], None]) -> Done:
     failing = None if wanted is None else failing_run(given.runs, wanted)
     cell = None if failing is None else cell_of(failing)
     try:
-        find_java()
         return _analyzed(request, given, failing, cell, finish)
     except (PipelineProblem, EnvironmentProblem) as problem:
         raise Stop(USAGE, str(problem)) from None
     except KeyboardInterrupt:
-        raise Stop(
-            UNKNOWN, f"{INTERRUPTED}: nothing was written, and {request.out} is as it was"
-        ) from None
+        raise _interrupted(request) from None
+    except Exception:  # DuckDB makes an error of its own of an interrupt
+        if not INTERRUPTS.came:
+            raise
+        raise _interrupted(request) from None
+
+
+def _interrupted(request: Request) -> Stop:
+    return Stop(UNKNOWN, f"{INTERRUPTED}: nothing was written, and {request.out} is as it was")
 
 
 def failing_run(runs: list[Run], name: str) -> Run:
@@ -143,23 +144,20 @@ def _analyzed(
     cell: Cell | None,
     finish: Callable[[Done, Path], None],
 ) -> Done:
+    size = sum(Path(run.path).stat().st_size for run in given.runs)
+    name = chosen(request.engine, request.master, size)
     with replacing(request.out) as home, ProgressLine() as line:
-        size = sum(Path(run.path).stat().st_size for run in given.runs)
-        wanted = Wanted(
-            request.master or LOCAL.format(cores()),
-            "watchkeeper analyze",
-            home / SCRATCH,
-            "jvm" if size > LARGE_BYTES else "python",
-        )
-        line.say("starting Spark")
-        with session(wanted) as spark:
+        with started(name, request.master, home, size, line.say) as means:
+            engine = means.engine
             with timed("second judgement, measures and coverage"):
-                found = analyse(spark, given.runs, given.signatures, given.sweeps, home, line.say)
+                found = analyse(
+                    engine, given.runs, given.signatures, given.sweeps, home, line.say
+                )
             turned = None
             if failing is not None and cell is not None:
-                with timed("branches"):
+                with timed("branches"), means.runner() as runner:
                     turned = inevitable(
-                        spark, wanted, home, failing, cell, request.branches, line.say
+                        engine, runner, home, failing, cell, request.branches, line.say
                     )
         done = Done(request, given, found, turned)
         finish(done, home)

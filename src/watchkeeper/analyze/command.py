@@ -1,4 +1,4 @@
-"""The command `analyze`: the traces of many runs, judged a second time by Spark."""
+"""The command `analyze`: the traces of many runs, judged a second time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from watchkeeper.console import completion, options
 from watchkeeper.console.exit import print_json
-from watchkeeper.console.extras import check_installed
 from watchkeeper.console.options import example
 
 
@@ -34,7 +33,18 @@ from watchkeeper.console.options import example
     help="The folder of the analysis; an earlier analysis there is replaced.",
 )
 @click.option(
-    "--master", help="The master of Spark: local[2], spark://HOST:PORT, yarn or k8s://..."
+    "--engine",
+    type=click.Choice(["auto", "duckdb", "spark"]),
+    default="auto",
+    show_default=True,
+    help="What computes the tables: duckdb, in this process, or spark, which needs Java; both "
+    "give the same result. auto: duckdb up to 200 MB of traces (about a million events), and "
+    "above where Spark cannot be started.",
+)
+@click.option(
+    "--master",
+    help="The master of Spark: local[2], spark://HOST:PORT, yarn or k8s://...; implies --engine "
+    "spark.",
 )
 @click.option(
     "--inevitable",
@@ -53,6 +63,7 @@ from watchkeeper.console.options import example
 def analyze(
     runs: tuple[Path, ...],
     out: Path,
+    engine: str,
     master: str | None,
     inevitable: str | None,
     branches: int,
@@ -68,11 +79,11 @@ def analyze(
     Exit codes: 0 both agree on all runs; 1 they do not; 2 there was nothing to compare, or
     interrupted; 4 usage or environment.
     """
-    check_installed("watchkeeper analyze", "pyspark")
     from watchkeeper.analyze import analyze as analysis
     from watchkeeper.analyze import report
+    from watchkeeper.analyze.engines import EngineName
 
-    request = analysis.Request(runs, out, master, inevitable, branches)
+    request = analysis.Request(runs, out, master, inevitable, branches, EngineName(engine))
     done = analysis.analyze(request, report.write)
     if as_json:
         print_json(report.to_json(done))

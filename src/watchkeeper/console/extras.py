@@ -14,6 +14,7 @@ EXTRAS = {
     "kazoo": "live",
     "pyspark": "spark",
     "pyarrow": "arrow",
+    "duckdb": "analysis",
     "greenlet": "virtual",
     "hypothesis": "pytest",
 }

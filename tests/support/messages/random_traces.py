@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import lit
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan
@@ -24,6 +22,8 @@ from watchkeeper.model.properties.messages import message_judges
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import ENCODER, Header, Row, Trace
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
+from watchkeeper.pipeline.analysis.engine.engine import Engine
 from watchkeeper.pipeline.analysis.facts.events import EVENTS, Read, events
 from watchkeeper.pipeline.analysis.facts.intervals import changes
 from watchkeeper.pipeline.analysis.facts.plan_facts import terms
@@ -272,17 +272,17 @@ class Computed(NamedTuple):
     """Trace -> what is said of its order, without the order of what mirrors bring."""
 
 
-def computed_of(spark: SparkSession, traces: Mapping[str, DrawnTrace], home: Path) -> Computed:
+def computed_of(engine: Engine, traces: Mapping[str, DrawnTrace], home: Path) -> Computed:
     """Compute the properties of some drawn traces from one table of their events."""
-    table = events(spark, _written(traces, home / "events"))
-    tables = Tables(spark, home)
+    table = events(engine, _written(traces, home / "events"))
+    tables = Tables(engine, home)
     given = [Run(name, "", drawn.trace.header, plan=drawn.plan) for name, drawn in traces.items()]
     read = [Read(name, len(drawn.rows), drawn.now_us, "", "") for name, drawn in traces.items()]
-    runs = tables.keep("runs", runs_table(spark, given, read))
-    known = terms(spark, {name: drawn.plan for name, drawn in traces.items()})
+    runs = tables.keep("runs", runs_table(engine, given, read))
+    known = terms(engine, {name: drawn.plan for name, drawn in traces.items()})
     found = of_messages(runs, table, changes(table), known, tables)
-    kept = spark.read.parquet(str(home / "message_events"))
-    careless = order(runs, kept, known.mirrored.limit(0)).withColumn("at_us", lit(None))
+    kept = engine.read(home / "message_events")
+    careless = order(runs, kept, known.mirrored.limit(0)).withColumn("at_us", sql.lit(None))
     return Computed(
         dict(_said(found, traces)),
         {name: judgement for (name, _), judgement in _said(careless, traces)},
@@ -295,7 +295,7 @@ def _written(traces: Mapping[str, DrawnTrace], home: Path) -> Path:
         for name, drawn in traces.items()
         for seq, row in enumerate(drawn.rows)
     ]
-    columns = dict(zip(EVENTS.fieldNames(), map(list, zip(*rows, strict=True)), strict=True))
+    columns = dict(zip(EVENTS.names, map(list, zip(*rows, strict=True)), strict=True))
     table = pa.table({**columns, "seq": pa.array(columns["seq"], pa.int32())})
     home.mkdir()
     pq.write_table(table, home / "part.parquet")
