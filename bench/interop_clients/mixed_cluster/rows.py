@@ -362,7 +362,10 @@ class MixedCluster(OnKafka):
         return next(broker for broker in OURS if broker != self._controller())
 
     def _elect(self, side: Side) -> int:
-        """Depose the controller, until one of this side is elected."""
+        """Restart the controller, until one of this side is elected.
+
+        One of Kafka whose znode is deleted goes on to elect leaders beside its successor.
+        """
         deadline_s = monotonic() + WITHIN_S
         while (found := self._controller()) is None or (found == KAFKA) is not (
             side is Side.KAFKA
@@ -370,8 +373,8 @@ class MixedCluster(OnKafka):
             if monotonic() > deadline_s:
                 raise AssertionError(f"the controller is {found}; expected {side}")
             if found is not None:
-                with connected(self.zookeeper.hosts) as client:
-                    client.delete("/controller")
+                self._leave(found)
+                self._start(found)
             sleep(0.5)
         return found
 
