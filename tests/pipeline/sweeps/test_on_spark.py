@@ -117,6 +117,10 @@ def test_what_is_shipped_can_be_imported_by_itself(tmp_path: Path) -> None:
     assert {name.split("/")[1] for name, _ in sources() if name not in entrance} == set(PACKAGES)
 
 
+ENGINES = ("pyspark", "py4j", "duckdb")
+"""What only the process that analyses imports."""
+
+
 def test_workers_request_what_they_need() -> None:
     """Every library that they import, but for what only this process imports when it writes."""
     ours = {"watchkeeper", *PACKAGES}
@@ -126,7 +130,7 @@ def test_workers_request_what_they_need() -> None:
         for name in packages_in(module) - ours - set(sys.stdlib_module_names)
     }
 
-    assert needed - {"pyspark", "py4j", "pyarrow", "reports"} == {*LIBRARIES, *OF_VIRTUAL}
+    assert needed - {*ENGINES, "pyarrow", "reports"} == {*LIBRARIES, *OF_VIRTUAL}
     assert lacking() == []
 
 

@@ -92,7 +92,11 @@ def sessions(zookeeper: Ensemble) -> int:
 
 
 @pytest.mark.parametrize(
-    ("zookeeper", "where"), [("java", "embedded"), ("python", "embedded, in Python")]
+    ("zookeeper", "where"),
+    [
+        pytest.param("java", "embedded", marks=pytest.mark.slow),
+        ("python", "embedded, in Python"),
+    ],
 )
 def test_an_embedded_zookeeper_is_measured_and_simulated(
     zookeeper: str,
