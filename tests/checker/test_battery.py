@@ -177,7 +177,6 @@ def test_the_table_says_what_each_fault_violates(
     assert "progress (" in row
 
 
-@pytest.mark.slow
 def test_a_search_that_violates_and_does_not_end_is_not_complete() -> None:
     """It was counted as complete, beside a cell that said the opposite."""
     battery = of_kafka_07()
