@@ -97,7 +97,8 @@ def test_half_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (kept / "analysis.json").write_text("{}")
 
     assert run_command(["analyze", str(tmp_path / "runs"), "--out", str(kept)]) == 4
-    assert "is half a trace" in capsys.readouterr().err
+    sentence = "is half a trace: it does not end with the event 'run ended'"
+    assert sentence in capsys.readouterr().err
     assert (kept / "analysis.json").read_text() == "{}"
 
 

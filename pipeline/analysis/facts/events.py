@@ -107,7 +107,7 @@ def read_header(path: Path) -> Header:
         raise PipelineProblem(f"{error}; leave that run out, or make it again") from None
     if f'"{LAST}"'.encode() not in last or not last.endswith(b"]"):
         raise PipelineProblem(
-            f"{path} is half a trace: it does not end with the event {LAST!r}; leave that run "
+            f"{path} is half a trace: it does not end with the event '{LAST}'; leave that run "
             "out, or make it again"
         )
     return header
