@@ -18,9 +18,14 @@ from watchkeeper.model.wire_08.metadata import (
 
 
 def answer_metadata(
-    view: ClusterView, topics: Iterable[str], missing: PartitionError, correlation_id: int
+    view: ClusterView, topics: Iterable[str], correlation_id: int, *, creates: bool
 ) -> MetadataResponse:
-    """Describe topics; those that are not there have the error `missing`."""
+    """Describe topics; where brokers create topics, one that is not there has no leader yet."""
+    missing = (
+        PartitionError.LEADER_NOT_AVAILABLE
+        if creates
+        else PartitionError.UNKNOWN_TOPIC_OR_PARTITION
+    )
     brokers = tuple(view.brokers[broker] for broker in sorted(view.brokers))
     found = tuple(_of_topic(view, topic, missing) for topic in topics)
     return MetadataResponse(correlation_id, brokers, found)

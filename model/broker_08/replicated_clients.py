@@ -13,9 +13,9 @@ from functools import partial
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.broker_08.cluster import ClusterView, PartitionView
-from watchkeeper.model.broker_08.error_codes import code_of
+from watchkeeper.model.broker_08.error_codes import code_of, raise_first
 from watchkeeper.model.broker_08.metadata import answer_metadata
-from watchkeeper.model.log.format.errors import LogError, MalformedRequest
+from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.requests import EARLIEST
 from watchkeeper.model.log.format.requests_08 import (
     CONSUMER,
@@ -25,7 +25,6 @@ from watchkeeper.model.log.format.requests_08 import (
     PartitionOffsets,
     PartitionTime,
     TopicOffsets,
-    error_name,
 )
 from watchkeeper.model.log_08.checks import ENTRY_HEAD_BYTES, check_set
 from watchkeeper.model.registry.payloads import TopicConfig
@@ -68,13 +67,10 @@ async def _produce(all_of: Replicas, request: ProduceRequest) -> ProduceResponse
     parts = [
         (topic, await _append(all_of, request, topic, one)) for topic, one in flat(request.topics)
     ]
-    if request.acks != NO_RESPONSE:
-        return ProduceResponse(0, grouped(parts))
-    for topic, part in parts:
-        if part.error_code:
-            where = f"a produce request without a response, for {topic}-{part.partition}"
-            raise MalformedRequest(where, error_name(part.error_code))
-    return None
+    if request.acks == NO_RESPONSE:
+        raise_first(parts)
+        return None
+    return ProduceResponse(0, grouped(parts))
 
 
 async def _append(
@@ -113,12 +109,8 @@ async def _metadata(all_of: Replicas, request: MetadataRequest) -> MetadataRespo
     for topic in dict.fromkeys(request.topics):
         if topic not in view.topics and creates is not None:
             await creates(topic)
-    missing = (
-        PartitionError.UNKNOWN_TOPIC_OR_PARTITION
-        if creates is None
-        else PartitionError.LEADER_NOT_AVAILABLE  # of a topic whose leader is not elected yet
-    )
-    return answer_metadata(view, request.topics or tuple(sorted(view.topics)), missing, 0)
+    topics = request.topics or tuple(sorted(view.topics))
+    return answer_metadata(view, topics, 0, creates=creates is not None)
 
 
 def view_of(all_of: Replicas) -> ClusterView:

@@ -25,7 +25,7 @@ from watchkeeper.model.admin.validation import LEGAL
 from watchkeeper.model.broker.upkeep import Upkeep, alone
 from watchkeeper.model.broker_08 import group_offsets
 from watchkeeper.model.broker_08.cluster import Cluster
-from watchkeeper.model.broker_08.error_codes import code_of
+from watchkeeper.model.broker_08.error_codes import code_of, raise_first
 from watchkeeper.model.broker_08.group_coordinator import GroupCoordinator
 from watchkeeper.model.broker_08.metadata import answer_metadata
 from watchkeeper.model.broker_08.waiting_fetches import WaitingFetches, wait_at
@@ -41,7 +41,6 @@ from watchkeeper.model.log.format.requests_08 import (
     PartitionTime,
     RequestHeader,
     TopicOffsets,
-    error_name,
 )
 from watchkeeper.model.log.log_manager import Logs
 from watchkeeper.model.log_08.checks import CheckedSet, check_set
@@ -80,12 +79,6 @@ from watchkeeper.model.wire_08.produce import (
 ONE_REPLICA = 1
 MOST_READ_BYTES = 1024 * 1024
 """Of a compacted log in one fetch, unless a message may be larger."""
-
-
-class RefusedWithoutResponse(LogError):
-    """Messages were refused, and their producer wants no response: its connection is closed."""
-
-    meaning = "the messages were not appended, and acks 0 leaves no other way to say so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +216,7 @@ class Serving08(Upkeep[KeyedLog]):
             return ProduceResponse(header.correlation_id, grouped(parts))
         parts = [(topic, await self._append(topic, one)) for topic, one in flat(request.topics)]
         if request.acks == NO_RESPONSE:
-            _raise_first(parts)
+            raise_first(parts)
             return None
         if request.acks > ONE_REPLICA:
             late = grouped((topic, _timed_out(one)) for topic, one in parts)
@@ -346,12 +339,9 @@ class Serving08(Upkeep[KeyedLog]):
         await self.coordinator.follow()
         view = self.cluster.view
         topics = request.topics or tuple(sorted(view.topics))
-        missing = (
-            PartitionError.LEADER_NOT_AVAILABLE  # as of a topic whose leader is not elected yet
-            if self.settings.creates_topics
-            else PartitionError.UNKNOWN_TOPIC_OR_PARTITION
+        response = answer_metadata(
+            view, topics, header.correlation_id, creates=self.settings.creates_topics
         )
-        response = answer_metadata(view, topics, missing, header.correlation_id)
         return _with_invalid_names(response)
 
     async def refresh(self) -> None:
@@ -410,13 +400,6 @@ def _of_no_log(one: PartitionFetch) -> FoundPart:
         error = PartitionError.OFFSET_OUT_OF_RANGE
         return FoundPart(one.partition, error, UNKNOWN_OFFSET)
     return FoundPart(one.partition, PartitionError.NONE, 0)
-
-
-def _raise_first(parts: list[tuple[str, PartitionAppended]]) -> None:
-    for topic, one in parts:
-        if one.error_code != PartitionError.NONE:
-            where = f"{topic}-{one.partition}"
-            raise RefusedWithoutResponse(where, error_name(one.error_code))
 
 
 def _timed_out(one: PartitionAppended) -> PartitionAppended:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.model.sweep_summary import Share
-from watchkeeper.pipeline.analysis.engine.api import sql, using
+from watchkeeper.pipeline.analysis.engine.api import sql
 from watchkeeper.pipeline.analysis.engine.engine import Engine
 from watchkeeper.pipeline.analysis.facts.events import events
 from watchkeeper.pipeline.analysis.runs import Run
@@ -66,10 +66,10 @@ def inevitable(
     """Branch off a run at some of its events, many times each, and count how often it still
     fails.
 
-    `cell` has the plan and the latencies that it was simulated with.
+    `cell` has the plan and the latencies that it was simulated with. The language of the engine
+    is in use.
     """
-    with using(engine.language):
-        turn = turn_of(engine, home, run.name)
+    turn = turn_of(engine, home, run.name)
     failing = Failing(cell, run.header.seed, turn.violates)
     tell(f"{run.name}: {branches} branches from each of {POINTS + 1} events")
     at = moments(turn.times_us, turn.events, POINTS)

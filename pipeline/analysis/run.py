@@ -11,7 +11,7 @@ from typing import Any
 from watchkeeper.pipeline.analysis import coverage, cross_check
 from watchkeeper.pipeline.analysis.control_plane.plans import plans
 from watchkeeper.pipeline.analysis.cross_check import Difference
-from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql, using
+from watchkeeper.pipeline.analysis.engine.api import DataFrame, sql
 from watchkeeper.pipeline.analysis.engine.engine import Engine
 from watchkeeper.pipeline.analysis.facts.events import Source, events, write_events
 from watchkeeper.pipeline.analysis.facts.intervals import facts
@@ -57,20 +57,8 @@ def analyse(
     """Analyse runs, and write events and tables to a folder.
 
     `signatures` maps runs to failure signatures; `sweeps` are folders of tables of runs, most of
-    which have no trace.
+    which have no trace. The language of the engine is in use.
     """
-    with using(engine.language):
-        return _analysed(engine, runs, signatures, sweeps, home, tell)
-
-
-def _analysed(
-    engine: Engine,
-    runs: Sequence[Run],
-    signatures: dict[str, tuple[str, ...]],
-    sweeps: list[Path],
-    home: Path,
-    tell: Tell,
-) -> Analysed:
     tell("reading traces")
     read = write_events(engine, [Source(run.name, run.path) for run in runs], home / EVENTS)
     number = sum(trace.events for trace in read)

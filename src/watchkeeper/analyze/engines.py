@@ -12,6 +12,7 @@ from pathlib import Path
 
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.extras import check_installed
+from watchkeeper.pipeline.analysis.engine.api import using
 from watchkeeper.pipeline.analysis.engine.duck import duck
 from watchkeeper.pipeline.analysis.engine.engine import Engine
 from watchkeeper.pipeline.analysis.engine.spark import SparkEngine
@@ -82,11 +83,12 @@ def _has_spark() -> bool:
 def started(
     name: EngineName, master: str | None, home: Path, size: int, tell: Callable[[str], None]
 ) -> Iterator[Means]:
-    """The engine of that name, which works in the folder of the analysis."""
+    """The engine of that name, at work in the folder of the analysis; its language is in use."""
     scratch = home / SCRATCH
     if name is EngineName.DUCKDB:
         pool = partial(Pool, cores())
-        with duck(scratch, cores(), pool if size > POOLED_BYTES else Process) as engine:
+        reader = pool if size > POOLED_BYTES else Process
+        with duck(scratch, cores(), reader) as engine, using(engine.language):
             yield Means(engine, pool)
         return
     from watchkeeper.pipeline.sweeps.spark import Spark
@@ -96,4 +98,6 @@ def started(
     works_in: WorksIn = "jvm" if size > COMPILED_BYTES else "python"
     wanted = Wanted(master or LOCAL.format(cores()), FEATURE, scratch, works_in)
     with session(wanted) as spark:
-        yield Means(SparkEngine(spark), lambda: Spark(wanted))
+        found = SparkEngine(spark)
+        with using(found.language):
+            yield Means(found, lambda: Spark(wanted))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.keyed_broker import ME, TWO, Broker, registered
-from watchkeeper.model.broker_08.request_handler import Late, RefusedWithoutResponse
+from watchkeeper.model.broker_08.error_codes import RefusedWithoutResponse
+from watchkeeper.model.broker_08.request_handler import Late
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, records, wrap
 from watchkeeper.model.log.format.requests import EARLIEST, LATEST
