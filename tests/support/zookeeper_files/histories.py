@@ -97,7 +97,7 @@ class RandomHistory:
         return [self.step() for _ in range(number)]
 
     def _any_step(self) -> Step:
-        sessions = list(self.tree.sessions)
+        sessions = sorted(self.tree.sessions)
         roll = self._random.random()
         if not sessions or (roll < 0.03 and len(sessions) < 6):
             return self._open()
