@@ -6,10 +6,10 @@ Theory of operation
   (open addressing, linear probing, at most half full) holds the numbers of rows.
 
   A batch is inserted in rounds, each a few NumPy operations on all rows that are not placed
-  yet. A row looks at its slot. If the slot holds an equal row, the row is known. If it holds
-  another row, the row moves on to the next slot. If the slot is empty, all rows that want it
-  write their provisional name into it; the row whose name is there afterwards has the slot,
-  and the others look at it again. Rows are compared in full, so hash collisions cost time but
+  yet. A row looks at its slot. If the slot is empty, all rows that want it write their
+  provisional name into it, and the row whose name is there afterwards has the slot. If the slot
+  now holds an equal row, the row is known, or is that row itself. If it holds another row, the
+  row moves on to the next slot. Rows are compared in full, so hash collisions cost time but
   never correctness.
 
   New rows are numbered in the order in which they stand in the batches, so that a search
@@ -55,63 +55,45 @@ class Visited:
 
     def insert(self, rows: Rows) -> tuple[Numbers, Numbers]:
         """Return the number of each row, and the positions in the batch of the new ones."""
-        self._make_room(len(rows))
-        numbers = np.empty(len(rows), np.int64)
-        fresh: list[Numbers] = []
-        mask = np.uint64(len(self._slots) - 1)
-        slots = (_mixed(rows) & mask).astype(np.int64)
-        open_ = np.arange(len(rows))
-        first = self.size
+        count, first = len(rows), self.size
+        self._make_room(count)
+        # Behind the known rows the batch itself is at hand: a provisional name is the number
+        # that a row would have if all of its batch were new, so names and numbers are looked up alike.
+        self._rows[first : first + count] = rows
+        mask = np.int64(len(self._slots) - 1)
+        slots = (_mixed(rows) & np.uint64(mask)).astype(np.int64)
+        numbers = np.empty(count, np.int64)
+        open_, mine, at = np.arange(count), rows, slots
         while open_.size:
-            at = slots[open_]
-            held = self._slots[at].astype(np.int64) - 1
-            is_free = held < 0
-            if is_free.any():
-                # Provisional names are above all numbers. NumPy lets the last write win, so the
-                # rows write backwards: of equal new rows the first has to get the slot.
-                wanting = open_[is_free]
-                names, where = first + 1 + wanting, at[is_free]
+            held = self._slots[at].astype(np.int64)
+            wanting = np.flatnonzero(held == 0)
+            if wanting.size:
+                # NumPy lets the last write win, so the rows write backwards: of equal new rows
+                # the first has to get the slot.
+                names, where = open_[wanting] + (first + 1), at[wanting]
                 self._slots[where[::-1]] = names[::-1]
-                has_it = self._slots[where] == names
-                fresh.append(wanting[has_it])
-                open_ = np.concatenate((open_[~is_free], wanting[~has_it]))
-                at = slots[open_]
-                held = self._slots[at].astype(np.int64) - 1
-            if not open_.size:
-                break
-            is_same = self._are_same(rows, open_, held, first)
+                held[wanting] = self._slots[where]
+            held -= 1
+            is_same = _are_same(mine, self._rows.take(held, axis=0))
             numbers[open_[is_same]] = held[is_same]
-            open_ = open_[~is_same]
-            slots[open_] = (slots[open_] + 1) & np.int64(mask)
-        return self._settle(rows, numbers, fresh, slots, first)
-
-    def _are_same(
-        self, rows: Rows, open_: Numbers, held: Numbers, first: int
-    ) -> NDArray[np.bool_]:
-        """Whether each row equals the one in its slot, old or of this very batch."""
-        mine = rows[open_]
-        is_old = held < first
-        theirs = np.empty_like(mine)
-        theirs[is_old] = self._rows[held[is_old]]
-        theirs[~is_old] = rows[held[~is_old] - first]
-        same: NDArray[np.bool_] = (mine == theirs).all(axis=1)
-        return same
+            left = np.flatnonzero(~is_same)
+            open_, mine, at = open_[left], mine[left], (at[left] + 1) & mask
+            slots[open_] = at
+        return self._settle(rows, numbers, slots, first)
 
     def _settle(
-        self, rows: Rows, numbers: Numbers, fresh: list[Numbers], slots: Numbers, first: int
+        self, rows: Rows, numbers: Numbers, slots: Numbers, first: int
     ) -> tuple[Numbers, Numbers]:
         """Replace the provisional names of new rows by their numbers, in order."""
-        if not fresh:
-            return numbers, np.empty(0, np.int64)
-        new = np.sort(np.concatenate(fresh))
-        number_of = np.empty(len(rows), np.int64)
-        number_of[new] = first + np.arange(len(new))
-        numbers[new] = first + new
-        by_name = numbers >= first
-        numbers[by_name] = number_of[numbers[by_name] - first]
-        self._slots[slots[new]] = number_of[new] + 1
-        self._rows[first : first + len(new)] = rows[new]
-        self.size += len(new)
+        is_new = numbers == np.arange(first, first + len(rows))
+        new = np.flatnonzero(is_new)
+        if new.size:
+            number_of = np.cumsum(is_new) + (first - 1)
+            by_name = np.flatnonzero(numbers >= first)
+            numbers[by_name] = number_of[numbers[by_name] - first]
+            self._slots[slots[new]] = numbers[new] + 1
+            self._rows[first : first + len(new)] = rows[new]
+            self.size += len(new)
         return numbers, new
 
     def _make_room(self, more: int) -> None:
@@ -139,6 +121,14 @@ class Visited:
                 self._slots[slots[is_free]] = part[is_free] + 1
                 is_leftover = self._slots[slots] != part + 1
                 part, slots = part[is_leftover], (slots[is_leftover] + 1) & mask
+
+
+def _are_same(mine: Rows, theirs: Rows) -> NDArray[np.bool_]:
+    """Whether each row equals the other's: a comparison a word, since rows are short."""
+    same: NDArray[np.bool_] = mine[:, 0] == theirs[:, 0]
+    for word in range(1, mine.shape[1]):
+        same &= mine[:, word] == theirs[:, word]
+    return same
 
 
 def _mixed(rows: Rows) -> Rows:
