@@ -49,8 +49,10 @@ class TwoPhaseCommit(UnreducedSystem):
         """Return the first state: nothing is sent, nothing heard, every manager at work."""
         return (self.sent.of(Sent()), 0, *(WORKING for _ in self.actors[1:]))
 
-    def moves(self, actor: int, shared: int, local: int) -> Iterable[Move]:
-        """Return the steps that change something."""
+    def moves(
+        self, actor: int, shared: int, local: int, *, with_faults: bool = True
+    ) -> Iterable[Move]:
+        """Return the steps that change something; none of them is a fault."""
         sent = self.sent[shared]
         if actor == 0:
             return self._of_coordinator(sent, local)

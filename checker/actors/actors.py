@@ -53,11 +53,13 @@ class Actors:
         member = self.members[actor]
         return list(member.moves.all(shared, member.local_states[actor_state]))
 
-    def moves(self, actor: int, shared: int, actor_state: int) -> Iterator[Move]:
+    def moves(
+        self, actor: int, shared: int, actor_state: int, *, with_faults: bool = True
+    ) -> Iterator[Move]:
         """Yield the moves of an actor, by numbers."""
         member = self.members[actor]
         before = member.local_states[actor_state]
-        for step in member.moves.all(shared, before):
+        for step in member.moves.all(shared, before, with_faults=with_faults):
             kind = self.kind_of(member, step)
             if kind >= 0:
                 yield Move(

@@ -127,15 +127,18 @@ class Transitions:
             return self.process.started(state, state.life + 1)
         return state
 
-    def all(self, tree: int, state: ActorState) -> Iterator[Step]:
-        """Yield every step; reads of constant paths are folded into the step before them."""
-        for step in self._all(tree, state):
+    def all(self, tree: int, state: ActorState, *, with_faults: bool = True) -> Iterator[Step]:
+        """Yield every step; reads of constant paths are folded into the step before them.
+
+        Without faults the others come in the same order.
+        """
+        for step in self._all(tree, state, with_faults=with_faults):
             if step.fault or self.is_constant is None:
                 yield step
             else:
-                yield from self._folded(step)
+                yield from self._folded(step, with_faults=with_faults)
 
-    def _folded(self, step: Step) -> Iterator[Step]:
+    def _folded(self, step: Step, *, with_faults: bool) -> Iterator[Step]:
         """Yield a step with the constant reads after it, and its variants cut short by a fault.
 
         The answers of these reads are the same in every order, so the states between them
@@ -145,9 +148,10 @@ class Transitions:
         """
         while self._reads_what_is_constant(step.state):
             effect = self.process.effect_of(step.state)
-            for fault in self._faults(step.tree, step.state):
-                if fault.fault not in ENDS_PROGRAM:
-                    yield _with_fault(step, fault)
+            if with_faults:
+                for fault in self._faults(step.tree, step.state):
+                    if fault.fault not in ENDS_PROGRAM:
+                        yield _with_fault(step, fault)
             read = self._reply(step.tree, step.state, effect)
             step = step._replace(
                 state=read.state, followed_by=(*step.followed_by, (read.about, read.answer))
@@ -167,15 +171,18 @@ class Transitions:
         assert self.is_constant is not None, "nothing is folded without knowing what is settled"
         return type(operation) not in WRITES and self.is_constant(operation.path)
 
-    def _all(self, tree: int, state: ActorState) -> Iterator[Step]:
+    def _all(self, tree: int, state: ActorState, *, with_faults: bool) -> Iterator[Step]:
         yield from self._leftovers(tree, state)
-        if state.phase == "absent":
+        if state.phase == "running":
+            yield from self._running(tree, state)
+        if not with_faults:
+            return
+        if state.phase == "running":
+            yield from self._faults(tree, state)
+        elif state.phase == "absent":
             yield from self._start(tree, state, FaultKind.JOIN)
         elif state.phase == "gone":
             yield from self._start(tree, state, FaultKind.RESTART)
-        elif state.phase == "running":
-            yield from self._running(tree, state)
-            yield from self._faults(tree, state)
         elif state.phase == "abandoned":
             yield from self._crash(tree, state)
             yield from self._expiry(tree, state)
@@ -467,6 +474,7 @@ def _with_fault(step: Step, fault: Step) -> Step:
         then=fault.does,
         broadcast=(*step.broadcast, *fault.broadcast),
         followed_by=(*first, *step.followed_by),
+        is_leftover=step.is_leftover,
     )
 
 

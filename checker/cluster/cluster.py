@@ -272,12 +272,14 @@ class ClusterSystem(Actors):
         is_common = member.group is not None or step.fault in TOPIC_CHANGES
         return self.budget.kind(step.fault if is_common else f"broker_{step.fault}")
 
-    def moves(self, actor: int, shared: int, actor_state: int) -> Iterator[Move]:
+    def moves(
+        self, actor: int, shared: int, actor_state: int, *, with_faults: bool = True
+    ) -> Iterator[Move]:
         """Yield the moves of an actor; attempts to create a znode that is in use are idle."""
         member = self.members[actor]
         nodes = self.service.trees[shared].nodes
         is_idle = attempts_in_vain(member, member.local_states[actor_state], nodes)
-        for move in super().moves(actor, shared, actor_state):
+        for move in super().moves(actor, shared, actor_state, with_faults=with_faults):
             yield move._replace(kind=IDLE) if is_idle and _is_attempt(move) else move
 
     # --- violations --------------------------------------------------------------------

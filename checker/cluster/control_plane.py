@@ -175,9 +175,9 @@ def registry_in_words(actors: Actors, nodes: Nodes) -> dict[str, str]:
 class BrokerTransitions(Transitions):
     """The steps of a broker that can be the controller: its state keeps the epochs it raises."""
 
-    def all(self, tree: int, state: ActorState) -> Iterator[Step]:
+    def all(self, tree: int, state: ActorState, *, with_faults: bool = True) -> Iterator[Step]:
         """Yield every step."""
-        for step in super().all(tree, state):
+        for step in super().all(tree, state, with_faults=with_faults):
             nodes = self.service.trees[step.tree].nodes
             is_raised = paths.CONTROLLER_EPOCH in changed_by(step)
             yield _with_raised(step, nodes) if is_raised else step

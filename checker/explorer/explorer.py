@@ -143,7 +143,7 @@ class Explorer:
         return not any(
             move.kind == FREE
             for actor, number in enumerate(state[1:-1])
-            for move in self.system.moves(actor, state[0], number)
+            for move in self.system.moves(actor, state[0], number, with_faults=False)
         )
 
     def _znodes(self, state: State) -> Iterator[BrowsedZnode]:

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from watchkeeper.checker.state_space.system import System
-from watchkeeper.checker.state_space.transition_table import Memo, TransitionTable
+from watchkeeper.checker.state_space.transition_table import Extent, Memo, TransitionTable
 
 Array = NDArray[Any]
 
@@ -147,7 +147,7 @@ class Reduction:
             at = np.flatnonzero(ample == actor)
             if not at.size:
                 continue
-            pairs = table.rows(rows[at, 0], rows[at, 1 + actor])
+            pairs = table.rows(rows[at, 0], rows[at, 1 + actor], Extent.WITHOUT_FAULTS)
             moves = table.sole.values[pairs]
             at, moves = at[moves >= 0], moves[moves >= 0]
             assert (table.shared.values[moves] == rows[at, 0]).all(), "a read writes nothing"
@@ -172,7 +172,7 @@ class Reduction:
         if actor == NO_ACTOR:
             return NO_ACTOR
         table = self.tables[actor]
-        [pair] = table.rows(row[:, 0], row[:, 1 + actor])
+        [pair] = table.rows(row[:, 0], row[:, 1 + actor], Extent.WITHOUT_FAULTS)
         return actor if table.sole.values[pair] >= 0 else NO_ACTOR
 
     # --- soundness -------------------------------------------------------------------------

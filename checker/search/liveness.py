@@ -35,6 +35,7 @@ from watchkeeper.checker.search.search import Search
 from watchkeeper.checker.search.successors import Violation, laid_out
 from watchkeeper.checker.state_space.edges import Edges
 from watchkeeper.checker.state_space.system import FREE
+from watchkeeper.checker.state_space.transition_table import Extent
 from watchkeeper.model.properties.progress import PROGRESS
 
 Array = NDArray[Any]
@@ -176,7 +177,7 @@ def _disabled(search: Search, component: Component) -> dict[int, frozenset[int]]
     states = np.array(component.states)
     disabled = {}
     for actor, table in enumerate(search.tables):
-        pairs = table.rows(columns[0], columns[1 + actor])
+        pairs = table.rows(columns[0], columns[1 + actor], Extent.WITHOUT_FAULTS)
         source, moves = laid_out(table.count.values[pairs], table.first.values[pairs])
         has_one = source[table.kind.values[moves] == FREE]
         disabled[actor] = frozenset(np.delete(states, has_one).tolist())

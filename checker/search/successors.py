@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from watchkeeper.checker.reduction.reduction import NO_ACTOR, Reduction
 from watchkeeper.checker.state_space.system import FREE, System
-from watchkeeper.checker.state_space.transition_table import TransitionTable
+from watchkeeper.checker.state_space.transition_table import Extent, TransitionTable
 
 Array = NDArray[Any]
 
@@ -121,9 +121,11 @@ class Expander:
         if self._state_violation is not None:
             self._check_states(made, block.rows, self._state_violation)
         ample = self._ample(columns)
+        is_spent = self.system.budget.is_spent[columns[self.account]]
+        extents = np.where(is_spent, Extent.WITHOUT_FAULTS, Extent.ALL)
         free_moves = np.zeros(len(block.rows), np.int64)
         for actor, table in enumerate(self.tables):
-            successors = self._of_actor(made, actor, table, block, columns, ample)
+            successors = self._of_actor(made, actor, table, block, columns, ample, extents)
             made.successors.append(successors)
             free = successors.source[successors.is_free]
             free_moves += np.bincount(free, minlength=len(block.rows))
@@ -144,15 +146,20 @@ class Expander:
         block: Block,
         columns: Array,
         ample: tuple[Array, Array, Array],
+        extents: Array,
     ) -> Successors:
         """Return the successors by the moves of one actor."""
         reduction, is_private, written = ample
-        pairs = table.rows(columns[0], columns[1 + actor])
+        may_move = (reduction == NO_ACTOR) | (reduction == actor)
+        # Most states have spent their faults, and many have another actor that moves alone: what
+        # they need of a pair is a fraction of all its moves.
+        pairs = table.rows(
+            columns[0], columns[1 + actor], np.where(may_move, extents, Extent.NOTHING)
+        )
         pair_violation = table.is_wrong.values[pairs]
         if pair_violation.any():
             at = int(np.argmax(pair_violation))
             made.violated(table.pair_violation[int(pairs[at])], at)
-        may_move = (reduction == NO_ACTOR) | (reduction == actor)
         # An ample read excludes the actor's own late requests and orphaned sessions. They come
         # first in each row of moves, so skipping them is an offset.
         left = table.left.values[pairs] * ((reduction == actor) & ~is_private)

@@ -61,8 +61,13 @@ class System(Protocol):
         """Return the initial shared value and the initial local state of each actor."""
         ...
 
-    def moves(self, actor: int, shared: int, local: int) -> Iterable[Move]:
-        """Return the moves of an actor, whatever the budget allows."""
+    def moves(
+        self, actor: int, shared: int, local: int, *, with_faults: bool = True
+    ) -> Iterable[Move]:
+        """Return the moves of an actor, whatever the budget allows.
+
+        Without faults those of the kinds FREE and IDLE, in the same order.
+        """
         ...
 
     def receive(self, actor: int, local: int, broadcast: int) -> int:

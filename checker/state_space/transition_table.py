@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,14 @@ from watchkeeper.checker.state_space.visited import Visited
 Array = NDArray[Any]
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
+
+
+class Extent(IntEnum):
+    """Which moves of a pair have been computed: each extent has those of the ones before it."""
+
+    NOTHING = 0
+    WITHOUT_FAULTS = 1
+    ALL = 2
 
 
 class Growing:
@@ -71,6 +80,8 @@ class TransitionTable:
         """How many of them, the first ones, are made by late requests and orphaned sessions."""
         self.sole = Growing(np.int64)
         """The only move of the actor's own that is no fault; -1 for none, or several."""
+        self.extent = Growing(np.int8)
+        """Row -> which of its moves have been computed."""
         self.is_wrong = Growing(np.bool_)
         self.shared = Growing(np.uint32)
         self.local = Growing(np.uint32)
@@ -97,38 +108,55 @@ class TransitionTable:
         self.may_write = Memo(partial(system.may_write, actor))
         """Local state -> the regions that it may still write."""
 
-    def rows(self, shared: Array, local: Array) -> Array:
-        """Return the row of each pair; the moves of new pairs are computed."""
+    def rows(self, shared: Array, local: Array, extent: Array | Extent) -> Array:
+        """Return the row of each pair; its moves are computed to this extent, or are already."""
         keys = (shared.astype(np.uint64) << _SHIFT) | local
         rows, fresh = self.pairs.insert(keys[:, None])
         if fresh.size:
-            self._look_into(shared[fresh].tolist(), local[fresh].tolist())
+            self._add(shared[fresh].tolist(), local[fresh].tolist())
+        for wanted in (Extent.ALL, Extent.WITHOUT_FAULTS):
+            lacking = rows[(extent == wanted) & (self.extent.values[rows] < wanted)]
+            if lacking.size:
+                self._look_into(np.unique(lacking), wanted)
         return rows
 
-    def _look_into(self, shared: list[int], local: list[int]) -> None:
-        first = len(self.shared.values)
-        row = len(self.first.values)
-        firsts: list[int] = []
-        wrongs: list[bool] = []
-        lefts: list[int] = []
-        onlys: list[int] = []
-        found: list[Move] = []
-        for one_shared, one_local in zip(shared, local, strict=True):
-            firsts.append(first + len(found))
-            moves = list(self.system.moves(self.actor, one_shared, one_local))
-            lefts.append(sum(move.is_leftover for move in moves))
-            onlys.append(_sole_move(moves, first + len(found)))
-            found.extend(moves)
-            pair_violation = self.system.pair_violation(self.actor, one_shared, one_local)
-            wrongs.append(bool(pair_violation))
+    def _add(self, shared: list[int], local: list[int]) -> None:
+        """Add rows without moves."""
+        row, count = len(self.extent.values), len(shared)
+        for at, pair in enumerate(zip(shared, local, strict=True), start=row):
+            pair_violation = self.system.pair_violation(self.actor, *pair)
             if pair_violation:
-                self.pair_violation[row + len(firsts) - 1] = pair_violation
+                self.pair_violation[at] = pair_violation
+        for column in (self.first, self.count, self.left):
+            column.extend(np.zeros(count, np.int64))
+        self.sole.extend(np.full(count, -1))
+        self.extent.extend(np.full(count, Extent.NOTHING))
+        is_wrong = np.zeros(count, np.bool_)
+        is_wrong[[at - row for at in self.pair_violation if at >= row]] = True
+        self.is_wrong.extend(is_wrong)
+
+    def _look_into(self, rows: Array, extent: Extent) -> None:
+        """Compute the moves of some rows; those of a smaller extent are left behind."""
+        first = len(self.shared.values)
+        firsts: list[int] = []
+        lefts: list[int] = []
+        soles: list[int] = []
+        found: list[Move] = []
+        keys = self.pairs.rows[rows, 0]
+        with_faults = extent is Extent.ALL
+        pairs = zip((keys >> _SHIFT).tolist(), (keys & _LOW).tolist(), strict=True)
+        for shared, local in pairs:
+            firsts.append(first + len(found))
+            moves = list(self.system.moves(self.actor, shared, local, with_faults=with_faults))
+            lefts.append(sum(move.is_leftover for move in moves))
+            soles.append(_sole_move(moves, first + len(found)))
+            found.extend(moves)
         ends = [*firsts[1:], first + len(found)]
-        self.first.extend(firsts)
-        self.count.extend([end - begin for begin, end in zip(firsts, ends, strict=True)])
-        self.left.extend(lefts)
-        self.sole.extend(onlys)
-        self.is_wrong.extend(wrongs)
+        self.first.values[rows] = firsts
+        self.count.values[rows] = np.subtract(ends, firsts)
+        self.left.values[rows] = lefts
+        self.sole.values[rows] = soles
+        self.extent.values[rows] = extent
         self.shared.extend([move.shared for move in found])
         self.local.extend([move.local for move in found])
         self.broadcast.extend([move.broadcast for move in found])

@@ -57,8 +57,10 @@ class WholeStateSystem(UnreducedSystem, ABC, Generic[StateT]):
         """Return the number of the shared value and of the first state."""
         return (0, self.states.of(self.represented_by(self.first())))
 
-    def moves(self, actor: int, shared: int, local: int) -> list[Move]:
-        """Return a move for each step."""
+    def moves(
+        self, actor: int, shared: int, local: int, *, with_faults: bool = True
+    ) -> list[Move]:
+        """Return a move for each step; none of them is a fault that the budget counts."""
         return [
             Move(step.text, 0, self.states.of(self.represented_by(step.after)))
             for step in self.steps_of(self.states[local])

@@ -28,7 +28,9 @@ class TwoPhaseCommit(UnreducedSystem):
         begun = self.local.of(("init", frozenset()))
         return (nothing, *[working] * self.managers, begun)
 
-    def moves(self, actor: int, shared: int, local: int) -> Iterator[Move]:
+    def moves(
+        self, actor: int, shared: int, local: int, *, with_faults: bool = True
+    ) -> Iterator[Move]:
         sent, state = self.shared[shared], self.local[local]
         if actor == self.managers:
             yield from self._of_transaction(sent, state)
