@@ -57,8 +57,8 @@ class Visited:
         """Return the number of each row, and the positions in the batch of the new ones."""
         count, first = len(rows), self.size
         self._make_room(count)
-        # Behind the known rows the batch itself is at hand: a provisional name is the number
-        # that a row would have if all of its batch were new, so names and numbers are looked up alike.
+        # The batch stands behind the known rows: a provisional name is the number that a row
+        # would have if all of its batch were new, so names and numbers are looked up alike.
         self._rows[first : first + count] = rows
         mask = np.int64(len(self._slots) - 1)
         slots = (_mixed(rows) & np.uint64(mask)).astype(np.int64)
