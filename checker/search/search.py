@@ -5,7 +5,9 @@ Theory of operation
   processor's caches. A block is expanded by one actor at a time: each state's pair (shared,
   local) names a row of moves, the rows are concatenated, and the successors are built,
   broadcast to the other actors and looked up in the visited set, all in array operations. No
-  Python code runs per state; it runs only for pairs that were not met before.
+  Python code runs per state; it runs only for pairs that were not met before. It looks into a
+  pair only as far as some state needs it: not where another actor moves alone in all of them,
+  and into its faults only where the account of one of them has some left.
 
   With two jobs one thread expands blocks while another looks up the successors of earlier
   ones: NumPy releases the interpreter lock for most of the work of both. Blocks are expanded
