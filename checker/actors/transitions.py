@@ -111,7 +111,6 @@ class Transitions:
         """How many messages each partition holds."""
         self.is_constant = is_constant
         """Whether no process will write a path any more; None where no reads are folded."""
-
         self.topic_changes = topic_changes or {}
         """The orders to change a topic that this process may receive."""
         self.shared = shared
