@@ -85,7 +85,7 @@ async def _append(
         return PartitionAppended(one.partition, code_of(refused))
 
     def numbered(offset: int, epoch: int) -> list[Record]:
-        return [*decoded(checked.numbered(offset).data, offset)]
+        return [*decoded(checked.numbered(offset).data, offset, taken_in=epoch)]
 
     place = Partition(topic, str(one.partition))
     done = await append_records(
