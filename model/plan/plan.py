@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
@@ -215,6 +216,15 @@ class ConsumerPlan:
     """A program of the user's own in place of the shipped consumer."""
 
 
+class ConsumerFetches(StrEnum):
+    """How the consumers of a group fetch from brokers that replicate."""
+
+    RECORDS = "records"
+    """In a layout of this project."""
+    KAFKA_08 = "as in 0.8"
+    """With the requests of 0.8, as consumers in applications do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handling:
     """How the application of a member handles the messages it receives."""
@@ -305,6 +315,8 @@ class GroupPlan:
     handling: Handling = Handling()
     forwards: Forwarding | None = None
     """The target cluster, if the group is one of a mirror's."""
+    fetches: ConsumerFetches = ConsumerFetches.RECORDS
+    """How they fetch, if brokers replicate."""
     follows: str = ""
     """The group on another cluster that it takes over from: what that group consumed counts as
     consumed."""

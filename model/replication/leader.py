@@ -29,7 +29,7 @@ from watchkeeper.model.actor.operations import Create, SetData
 from watchkeeper.model.actor.tasks import take
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, IsrChange, PartitionState
-from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
+from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges, size_of
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
 from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
@@ -190,20 +190,45 @@ def _fetched(replica: Replica, broker: int) -> int:
 # --- followers and consumers -----------------------------------------------------------
 
 
-async def serve_fetch(all_of: Replicas, request: FetchRecords) -> FetchedRecords:
-    """Answer a follower or a consumer; without anything new, wait for something to come."""
+async def serve_fetch(
+    all_of: Replicas, request: FetchRecords, *, min_bytes: int = 1
+) -> FetchedRecords:
+    """Answer a follower or a consumer; without anything new, wait for something to come.
+
+    Where `min_bytes` are wanted, it waits for so much, unless a partition has an error.
+    """
     of_consumer = request.replica == CONSUMER
     parts = _parts(all_of, request)
     for wanted, part in zip(request.wanted, parts, strict=True):
         if part.error is ErrorCode.NONE and not of_consumer:
             await _note_fetch(all_of, request.replica, wanted)
-    if request.wait_ms and not any(part.records or part.error for part in parts):
-        queue = all_of.fresh_queue("fetch")
-        partitions = frozenset(wanted.partition for wanted in request.wanted)
-        all_of.arrivals[queue] = Arrival(partitions, of_consumer)
-        await take(queue, timeout_ms=request.wait_ms)
-        all_of.arrivals.pop(queue, None)
+    if request.wait_ms:
+        deadline_ms = all_of.now_ms() + request.wait_ms
+        while not _is_enough(parts, min_bytes):
+            await _arrival(all_of, request, deadline_ms - all_of.now_ms())
+            parts = _parts(all_of, request)
+            # For any bytes at all one arrival is waited for: what woke it up is for the caller.
+            if min_bytes <= 1 or all_of.now_ms() >= deadline_ms:
+                break
     return FetchedRecords(_parts(all_of, request))
+
+
+def _is_enough(parts: Sequence[FetchedPart], min_bytes: int) -> bool:
+    """Whether a fetch is answered: enough records, or an error."""
+    if any(part.error for part in parts):
+        return True
+    if min_bytes <= 1:
+        return any(part.records for part in parts)
+    return sum(size_of(part.records) for part in parts) >= min_bytes
+
+
+async def _arrival(all_of: Replicas, request: FetchRecords, wait_ms: int) -> None:
+    """Wait until something new has come to one of the partitions, or for so long."""
+    queue = all_of.fresh_queue("fetch")
+    partitions = frozenset(wanted.partition for wanted in request.wanted)
+    all_of.arrivals[queue] = Arrival(partitions, request.replica == CONSUMER)
+    await take(queue, timeout_ms=max(wait_ms, 0))
+    all_of.arrivals.pop(queue, None)
 
 
 def _parts(all_of: Replicas, request: FetchRecords) -> tuple[FetchedPart, ...]:

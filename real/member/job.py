@@ -74,6 +74,8 @@ class ConsumerRole:
     """The data plane file of the cluster that a mirror sends to."""
     brokers: tuple[str, ...] = ()
     """The addresses of the brokers of a cluster that replicates."""
+    fetches: ConsumerFetches = ConsumerFetches.RECORDS
+    """How it fetches from them."""
 
 
 @dataclass(frozen=True)

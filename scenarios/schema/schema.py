@@ -202,6 +202,11 @@ class GroupModel(Model):
     fetch_every: Lasting = Field(
         "1s", validate_default=True, description="the fetch interval of each consumer"
     )
+    fetches: Literal["records", "as in 0.8"] = Field(
+        "records",
+        description="replicated: how consumers fetch: `records`, in a layout of this project, or "
+        "`as in 0.8`, with the requests of Kafka's consumers",
+    )
     guarantee: Guaranteed | None = Field(
         None, description="its delivery guarantee, which is judged"
     )
