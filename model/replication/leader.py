@@ -53,6 +53,8 @@ from watchkeeper.model.trace.kinds import EventKind
 
 RECORDS_A_FETCH = 1_000
 """About `replica.fetch.max.bytes`."""
+THE_LEADER = 1
+"""`acks`: the leader has the messages."""
 CONFIRMATION_MS = 5
 """The pause between two looks at what followers have fetched."""
 
@@ -99,7 +101,11 @@ async def append_records(
     acks: int,
     timeout_ms: int,
 ) -> Appended:
-    """Append the records that a function makes of the first offset and the leader's epoch."""
+    """Append the records that a function makes of the first offset and the leader's epoch.
+
+    With `acks` above 1 so many members of the ISR have to have them, whatever
+    `min.insync.replicas` says. An ISR that is smaller never does: the time runs out.
+    """
     replica = all_of.by_partition.get(partition)
     if replica is None:
         return Appended(ErrorCode.UNKNOWN_PARTITION)
@@ -111,9 +117,9 @@ async def append_records(
     offset = replica.end
     await store(all_of, replica, records(offset, replica.leader_epoch))
     queue = all_of.fresh_queue("append")
-    waits = acks == ALL
+    waits = acks == ALL or acks > THE_LEADER
     if waits:
-        replica.waiting.append(WaitingAppend(replica.end, queue))
+        replica.waiting.append(WaitingAppend(replica.end, queue, max(acks, 0)))
     await all_of.raise_high_watermark(replica)
     await all_of.wake_fetches(replica, of_consumers=False)
     if not waits:
@@ -283,6 +289,21 @@ async def _note_fetch(all_of: Replicas, broker: int, wanted: Wanted) -> None:
         follower.caught_up_ms = now
         await change_isr(all_of, replica, (*replica.isr, broker))
     await all_of.raise_high_watermark(replica)
+    await all_of.answer_waiting(replica, _reached(replica), ErrorCode.NONE)
+
+
+def _reached(replica: Replica) -> list[WaitingAppend]:
+    """Return the producers whose messages as many members of the ISR have as they wait for."""
+    ends = [
+        follower.end
+        for broker, follower in replica.followers.items()
+        if broker in replica.isr and follower.end is not None
+    ]
+    return [
+        one
+        for one in replica.waiting
+        if one.members and THE_LEADER + sum(end >= one.end for end in ends) >= one.members
+    ]
 
 
 def _may_join(all_of: Replicas, replica: Replica, end: int) -> bool:
