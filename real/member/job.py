@@ -13,7 +13,7 @@ from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.log_manager import LogManager
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
-from watchkeeper.model.plan.plan import Forwarding, Handling, ProducerPlan
+from watchkeeper.model.plan.plan import ConsumerFetches, Forwarding, Handling, ProducerPlan
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.real.results.of_member import DatabaseStore, SegmentStore
 from watchkeeper.real.storage.metrics import MeteredStorage

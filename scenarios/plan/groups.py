@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from watchkeeper.model.actor.program import Program
-from watchkeeper.model.group.settings import KEYS, OF_FETCHES_08, ConsumerSettings, consumer_settings
+from watchkeeper.model.group.settings import (
+    KEYS,
+    OF_FETCHES_08,
+    ConsumerSettings,
+    consumer_settings,
+)
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.plan.plan import ConsumerFetches, ConsumerPlan, GroupPlan
 from watchkeeper.model.registry.subscription import Subscription
@@ -68,10 +73,10 @@ def _fetches(context: Context, name: str) -> ConsumerFetches:
     model = context.scenario.groups[name]
     fetches = ConsumerFetches(model.fetches)
     cluster = context.cluster_of(name)
-    if "fetches" in model.model_fields_set:
-        if context.scenario.clusters[cluster].replication is None:
-            message = f"has no effect: cluster {cluster} lacks `replication`; leave it out"
-            context.problem(("groups", name, "fetches"), message)
+    replicates = context.scenario.clusters[cluster].replication is not None
+    if "fetches" in model.model_fields_set and not replicates:
+        message = f"has no effect: cluster {cluster} lacks `replication`; leave it out"
+        context.problem(("groups", name, "fetches"), message)
     return fetches
 
 
@@ -240,7 +245,7 @@ def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> N
     cluster, has_storage = context.cluster_of(str(path[1])), _has_storage(context, str(path[1]))
     fetches = context.scenario.groups[str(path[1])].fetches
     for key in config:
-        if _field(key) in OF_FETCHES_08 and fetches != ConsumerFetches.KAFKA_08:
+        if _field(key) in OF_FETCHES_08 and fetches != ConsumerFetches.KAFKA_08.value:
             message = f"has no effect without `fetches: {ConsumerFetches.KAFKA_08}`; leave it out"
             context.problem(_place_of(context, path, key), message)
         if _field(key) in OF_MESSAGES and not has_storage:
