@@ -38,7 +38,7 @@ async def _run(settings: ReplicaBrokerSettings, hosts: str, say: Say) -> str:
             return f"the logs cannot be opened: {error}"
         port = listener.getsockname()[1]
         found = f"{count} logs" if count else "no logs yet"
-        say(f"broker {number} of Kafka 0.8 listens on {HOST}:{port} and replicates: {found}")
+        say(f"broker {number} of Kafka 0.8 listens on {HOST}:{port}: {found}; it replicates")
         broker.start()
         looking = asyncio.create_task(_tell(broker, number, say))
         over = asyncio.create_task(broker.await_ended())
