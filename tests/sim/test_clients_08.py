@@ -22,15 +22,18 @@ from watchkeeper.model.actor.rpc import CallError
 from watchkeeper.model.clients_08.dispatcher import Dispatcher
 from watchkeeper.model.clients_08.errors import RefusedByBroker
 from watchkeeper.model.clients_08.producer import Producer08
+from watchkeeper.model.clients_08.settings import PRODUCER_SETTINGS_08
 from watchkeeper.model.clients_08.simple import SimpleConsumer08, WantedMessages
 from watchkeeper.model.log.format.requests import EARLIEST, LATEST
 from watchkeeper.model.log.format.requests_08 import PartitionError
 from watchkeeper.model.properties.control_plane.replication import KEPT
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import ScenarioError, from_text
+from watchkeeper.scenarios.plan.messages import NOT_OF_REPLICATED
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.process.tasks import Tasks
 from watchkeeper.sim.world import World
+from watchkeeper.sim.world import simulate as run_plan
 
 LOAD = {"at": "3s", "produce": "clicks", "rate": "100/s", "for": "6s"}
 CUT_OFF = {"at": "5s", "partition": "broker/0", "from": "brokers", "for": "20s"}
@@ -138,6 +141,49 @@ def test_a_mistake_of_a_producer_is_caught(
     monkeypatch.setattr(Producer08, "dispatcher_class", dispatcher)
     timeline = [LOAD, CRASH] if before is None else [LOAD, before, CRASH]
     assert violated(simulated(*timeline, config=config)) == caught
+
+
+# --- settings --------------------------------------------------------------------------
+
+PAUSE = {"at": "5s", "pause": "broker/0", "for": "3500ms"}
+QUEUED = {"queue.buffering.max.messages": 50, "queue.enqueue.timeout.ms": 0}
+EFFECTS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "request.required.acks": (1, SYNC, CRASH),
+    "request.timeout.ms": (300, SYNC, CUT_OFF),
+    "producer.type": ("async", SYNC, CRASH),
+    "partitioner.class": ("murmur2", SYNC, CRASH),
+    "message.send.max.retries": (0, SYNC, CRASH),
+    "retry.backoff.ms": (50, SYNC, CRASH),
+    "topic.metadata.refresh.interval.ms": (100, SYNC, CRASH),
+    "send.buffer.bytes": (1_000, {"request.required.acks": 0}, PAUSE),
+    "queue.buffering.max.ms": (70, ASYNC, CRASH),
+    "queue.buffering.max.messages": (70, {**ASYNC, **MANY, **QUEUED}, CRASH),
+    "queue.enqueue.timeout.ms": (40, {**ASYNC, **MANY, **QUEUED}, CRASH),
+    "batch.num.messages": (7, ASYNC, CRASH),
+}
+"""Setting -> another value than its default, and a run in which that matters."""
+
+
+def test_each_setting_has_a_run_or_is_refused() -> None:
+    """A setting that is added gets a run in which it has an effect."""
+    keys = {row.key for row in PRODUCER_SETTINGS_08}
+    assert EFFECTS.keys() | NOT_OF_REPLICATED.keys() == keys
+    assert not EFFECTS.keys() & NOT_OF_REPLICATED.keys()
+
+
+@pytest.mark.parametrize("key", EFFECTS)
+def test_a_setting_has_an_effect(key: str) -> None:
+    """Another value makes another run."""
+    value, config, fault = EFFECTS[key]
+
+    def fingerprint(**more: Any) -> str:
+        load = {**LOAD, "rate": "800/s"} if fault is PAUSE else LOAD
+        given = scenario(load, fault, config={**config, **more}, producers={"keys": 5})
+        given["clusters"]["main"]["topics"]["clicks"]["partitions"] = 2
+        plan = from_text("x.yaml", json.dumps(given)).plan("hardened")
+        return run_plan(plan, 1).trace.fingerprint
+
+    assert fingerprint(**{key: value}) != fingerprint()
 
 
 # --- what is refused -------------------------------------------------------------------
