@@ -119,7 +119,7 @@ def test_a_closed_connection_is_noticed_without_acknowledgements() -> None:
     assert violated(result) <= {"delivery to billing"}
 
 
-PLANTED = [
+MISTAKES = [
     (SYNC, Dispatcher, CUT_OFF, set()),
     (SYNC, TakesTimeoutsForSuccess, CUT_OFF, {"delivery to billing", KEPT.name}),
     ({**ASYNC, **MANY}, Dispatcher, None, set()),
@@ -129,7 +129,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(("config", "dispatcher", "before", "caught"), PLANTED)
+@pytest.mark.parametrize(("config", "dispatcher", "before", "caught"), MISTAKES)
 def test_a_mistake_of_a_producer_is_caught(
     config: dict[str, Any],
     dispatcher: type[Dispatcher],
