@@ -35,7 +35,7 @@ function drawRows(parent, addressOf) {
   steps.forEach((_, at) => {
     if (at < folded) return;
     const number = at + 1;
-    const [kind, mark] = breaksAt(number) ? [" violation", "✗ "] : isInCycle(number) ? [" cycle", "↻ "] : isOffGiven(number) ? [" off", "⑂ "] : ["", ""];
+    const [kind, mark] = breaksAt(number) ? [" violation", "✗ "] : isInCycle(number) ? [" cycle", "↻ "] : isOffGiven(number) ? [" off", "≠ "] : ["", ""];
     writeStep(drawRow(parent, number, kind, mark, addressOf(number)), at);
   });
   rows.forEach((row) => { row.title = [...row.lastChild.childNodes].map((line) => line.textContent).join("\n"); });

@@ -8,16 +8,18 @@ const MOST_LEVELS = 7;
 const TITLE = 30;
 const HIGH = 120;
 const GAP = 16;
+const PAPER = 1100; // charts of this width are fitted to paper: their words stay legible
 const pane = make(stage, "div", { class: "pane wide", tabindex: 0, role: "region", "aria-label": "charts over time" });
 const hair = make(stage, "div", { class: "hair", hidden: "" });
 const chosen = make(stage, "div", { class: "chosen", hidden: "" });
 const hidden = new Set();
 const view = { from: 0, to: Math.max(data.end, 1) };
 let dragged = null;
+let isPrinted = false;
 let topEdge = 0;
 let tops = [];
 
-const width = () => Math.max(pane.clientWidth - 2, 480);
+const width = () => isPrinted ? PAPER : Math.max(pane.clientWidth - 2, 480);
 const inner = () => width() - LEFT - RIGHT;
 const place = (us) => LEFT + ((us - view.from) / (view.to - view.from)) * inner();
 const moment = (x) => view.from + ((x - LEFT) / inner()) * (view.to - view.from);
@@ -48,6 +50,9 @@ function drawPage() {
   for (const flag of flags) drawEntry(svg, flag, bottom);
   // The lines of the timeline must not cross out a name: the legends lie above them.
   data.charts.forEach((chart, at) => drawLegend(svg, chart, legends[at], tops[at] - 9));
+  pane.classList.toggle("paper", isPrinted);
+  pane.style.aspectRatio = isPrinted ? PAPER + " / " + (bottom + 28) : "";
+  if (isPrinted) fitPaper(svg, PAPER, 0, bottom + 28);
 }
 
 function drawChart(svg, chart, top) {
@@ -198,4 +203,12 @@ function look(from, to) {
 button(make(document.getElementById("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
 make(document.getElementById("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
 addEventListener("resize", drawPage);
+
+function putOnPaper(isBegun) {
+  isPrinted = isBegun;
+  drawPage();
+}
+
+addEventListener("beforeprint", () => putOnPaper(true));
+addEventListener("afterprint", () => putOnPaper(false));
 drawPage();
