@@ -70,8 +70,44 @@ function drawChart(svg, chart, top) {
   }
 }
 
+// How many points of a piece lie before a moment; they are in order.
+function pointsBefore(piece, us) {
+  let [low, high] = [0, piece.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (piece[middle][0] < us) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The points of a piece that the shown part needs. Of more than four within one pixel, the first,
+// the lowest, the highest and the last cover all that the others would.
+function pointsInSight(piece) {
+  const found = [];
+  let column = [];
+  const add = () => {
+    if (column.length <= 4) return found.push(...column);
+    const byShare = column.toSorted((one, other) => one[1] - other[1]);
+    const edges = [byShare[0], byShare.at(-1)].toSorted((one, other) => one[0] - other[0]);
+    return found.push(column[0], ...edges, column.at(-1));
+  };
+  const last = Math.min(pointsBefore(piece, view.to) + 1, piece.length);
+  for (let at = Math.max(pointsBefore(piece, view.from) - 1, 0); at < last; at++) {
+    if (column.length && Math.round(place(column[0][0])) !== Math.round(place(piece[at][0]))) {
+      add();
+      column = [];
+    }
+    column.push(piece[at]);
+  }
+  add();
+  return found;
+}
+
 function drawLine(parent, line, top) {
-  for (const interval of line.pieces) {
+  for (const piece of line.pieces) {
+    const interval = pointsInSight(piece);
+    if (!interval.length) continue;
     const steps = interval.map(([us, share], at) => {
       const y = top + HIGH * (1 - share);
       return at ? `H${place(us)}V${y}` : `M${place(us)},${y}`;
