@@ -92,9 +92,11 @@ function pointsInSight(piece) {
     const edges = [byShare[0], byShare.at(-1)].toSorted((one, other) => one[0] - other[0]);
     return found.push(column[0], ...edges, column.at(-1));
   };
+  const perPixel = (view.to - view.from) / inner();
+  const pixel = ([us]) => Math.round((us - view.from) / perPixel);
   const last = Math.min(pointsBefore(piece, view.to) + 1, piece.length);
   for (let at = Math.max(pointsBefore(piece, view.from) - 1, 0); at < last; at++) {
-    if (column.length && Math.round(place(column[0][0])) !== Math.round(place(piece[at][0]))) {
+    if (column.length && pixel(column[0]) !== pixel(piece[at])) {
       add();
       column = [];
     }
@@ -105,11 +107,14 @@ function pointsInSight(piece) {
 }
 
 function drawLine(parent, line, top) {
+  const perPixel = (view.to - view.from) / inner();
+  const tenths = (pixels) => Math.round(pixels * 10) / 10; // long numbers take long to be read
+  const place = (us) => tenths(LEFT + (us - view.from) / perPixel);
   for (const piece of line.pieces) {
     const interval = pointsInSight(piece);
     if (!interval.length) continue;
     const steps = interval.map(([us, share], at) => {
-      const y = top + HIGH * (1 - share);
+      const y = tenths(top + HIGH * (1 - share));
       return at ? `H${place(us)}V${y}` : `M${place(us)},${y}`;
     });
     const floor = `V${top + HIGH}H${place(interval[0][0])}Z`;

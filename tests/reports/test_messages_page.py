@@ -71,7 +71,7 @@ def test_the_moments_on_an_axis(shown: Tab) -> None:
 
 def column(shown: Tab, points: list[Point]) -> list[tuple[int, list[Point]]]:
     """The points of each pixel."""
-    places = shown.run(f"{json.dumps(points)}.map(([us]) => Math.round(place(us)))")
+    places = shown.run(f"{json.dumps(points)}.map(([us]) => Math.round(place(us) - LEFT))")
     grouped = groupby(zip(places, points, strict=True), key=lambda pair: pair[0])
     return [(at, [point for _, point in pairs]) for at, pairs in grouped]
 
