@@ -6,8 +6,11 @@ has its connections reset by its kernel. A host that is lost resets nothing: wha
 it vanishes, until a host is there again which knows nothing of the connection and resets it.
 
 A produce request of 0.7 has no response: it is answered as soon as the connection has taken
-it. So one that was sent to a broker that has just died is lost without a word. A connection
-takes no more of what its broker has not read than the buffers on both sides hold.
+it. So one that was sent to a broker that has just died is lost without a word. The same goes for
+one of 0.8 with acks 0. A client of 0.8 learns with its next request that its connection was reset
+meanwhile.
+
+A connection takes no more of what its broker has not read than the buffers on both sides hold.
 """
 
 from __future__ import annotations
