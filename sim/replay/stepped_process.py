@@ -200,7 +200,7 @@ class SteppedDriver(Driver):
 
     # --- notifications -----------------------------------------------------------------
 
-    def _next_event(self, effect: NextEvent) -> Event | None:
+    def _next_event(self, effect: NextEvent) -> Event | AnswerFollows | None:
         if self.is_free or self.node.inbox:
             return super()._next_event(effect)
         if effect.timeout_ms != 0 and not self._is_idle:

@@ -137,7 +137,11 @@ class Sessions:
         if lease is None or leader is None or leader.is_paused or server.is_deposed:
             return
         if not ensemble.network.cuts or ensemble.in_touch(server, leader):
-            self._prolong_from(lease, self.kernel.now_us + server.touch_shift_us)
+            tick_us = ensemble.tick_us  # as in `_prolong_from`: each request comes here
+            until_us = self.kernel.now_us + server.touch_shift_us + lease.timeout_us
+            due_us = (until_us // tick_us + 1) * tick_us
+            if due_us > lease.due_us:
+                lease.due_us = due_us
             if not lease.is_watched:
                 self._watch(lease)
 
