@@ -193,17 +193,10 @@ async def start(attempt: Attempt) -> None:
             attempt.stopped = "a broker is not known"
             return
     elif attempt.me.variant.fenced:
-        attempt.update(plan=_plan(attempt))
+        attempt.update(plan=tuple(attempt.addressed()))
     else:
         await _forget_lost(attempt)
     await fetch_exactly((*_other_topics(attempt), *attempt.fetches(_reachable(attempt))))
-
-
-def _plan(attempt: Attempt) -> tuple[tuple[Partition, int, str], ...]:
-    address_of = attempt.address_of
-    return tuple(
-        [(partition, stream, address_of(partition)) for partition, stream in attempt.assigned]
-    )
 
 
 def _reachable(attempt: Attempt) -> frozenset[Partition]:

@@ -166,15 +166,24 @@ class Attempt:
 
     def fetches(self, partitions: Collection[Partition]) -> tuple[Fetch, ...]:
         """Return the fetch requests for these partitions, in the order of the assignment."""
+        offsets = self.offsets
         return tuple(
             [
-                Fetch(
-                    partition, self.offsets.get(partition, 0), stream, self.address_of(partition)
-                )
-                for partition, stream in self.assigned
+                Fetch(partition, offsets.get(partition, 0), stream, address)
+                for partition, stream, address in self.addressed()
                 if partition in partitions
             ]
         )
+
+    def addressed(self) -> list[tuple[Partition, int, str]]:
+        """Return the assignment with the address of each partition's broker."""
+        if self.me.layout == "0.8":
+            return [(partition, stream, "") for partition, stream in self.assigned]
+        addresses, number_of = self.addresses, _broker_number
+        return [
+            (partition, stream, addresses.get(number_of(partition.name), ""))
+            for partition, stream in self.assigned
+        ]
 
     def address_of(self, partition: Partition) -> str:
         """Return host:port of a partition's broker; empty where the fetcher has to find it."""
