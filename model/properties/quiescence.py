@@ -116,7 +116,7 @@ class RestTracker:
                 self._look_at(history, name)
 
     def _look_at(self, history: History, name: str) -> None:
-        state = history.node(name)
+        state = history.nodes.get(name) or history.node(name)
         sessions = history.sessions_of.get(name, NO_SESSIONS)
         if _is_restless(history, state, sessions):
             self.restless[name] = None
