@@ -134,7 +134,7 @@ class Attempt:
     def take_plan(self) -> None:
         """Take over the last assignment and the addresses of its brokers."""
         plan = self.state.plan
-        self.assigned = tuple((partition, stream) for partition, stream, _ in plan)
+        self.assigned = tuple([(partition, stream) for partition, stream, _ in plan])
         if self.me.layout == "0.7":
             self.addresses = {broker_of(partition): address for partition, _, address in plan}
 

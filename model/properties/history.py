@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
@@ -26,6 +27,12 @@ COMMIT, LEAVE = CommandKind.COMMIT.value, CommandKind.LEAVE.value
 
 Claim = tuple[str, Partition]
 """A group and a partition."""
+
+
+@lru_cache(maxsize=65_536)
+def partition_named(topic: str, name: str) -> Partition:
+    """Return the partition of these names: the same object each time, for tables of them."""
+    return Partition(topic, name)
 
 
 @dataclass(slots=True)
@@ -280,7 +287,7 @@ class History:
 
     def _fetching(self, event: Event) -> None:
         node, detail = event.node, event.detail
-        partition = Partition(event.topic, event.partition)
+        partition = partition_named(event.topic, event.partition)
         claim = (event.group, partition)
         state = self.nodes.get(node) or self.node(node)
         fetchers = self.fetchers.get(claim)

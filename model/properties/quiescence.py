@@ -118,7 +118,10 @@ class RestTracker:
     def _look_at(self, history: History, name: str) -> None:
         state = history.nodes.get(name) or history.node(name)
         sessions = history.sessions_of.get(name, NO_SESSIONS)
-        if _is_restless(history, state, sessions):
+        # The first line is the frequent case of the function, found without a call.
+        if (state.is_alive and state.is_busy and sessions and not history.shared_ids) or (
+            _is_restless(history, state, sessions)
+        ):
             self.restless[name] = None
         elif name in self.restless:
             del self.restless[name]

@@ -21,7 +21,6 @@ from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
-
 PER_RATE_US = 1_000_000_000
 """The microseconds in the thousand seconds that rates are given for."""
 

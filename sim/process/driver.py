@@ -289,7 +289,7 @@ class Driver:
         def answered(answer: Any, zxid: int) -> None:
             if node.inbox:
                 node.inbox = without_superseded(node.inbox, effect, answer, known)
-            self._note_answer(effect, described["op"], answer, zxid)
+            self._note_answer(effect, described, answer, zxid)
             if self._is_sending:
                 self._refusal = Event(self.kernel)
                 self.kernel.settle(self._refusal, answer)
@@ -326,13 +326,17 @@ class Driver:
         self._write(EventKind.REQUEST, described)
 
         def answered(answer: Any, zxid: int) -> None:
-            self._note_answer(effect, described["op"], answer, zxid)
+            self._note_answer(effect, described, answer, zxid)
             reply(answer)
 
         self._client.request(effect, answered)
 
     def _note_answer(
-        self, effect: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
+        self,
+        effect: Operation[Any] | Pipelined,
+        described: Mapping[str, Any],
+        answer: Any,
+        zxid: int,
     ) -> None:
         node = self.node
         if not node.runs_program:
@@ -343,7 +347,11 @@ class Driver:
         self.kernel.write(
             node.name,
             EventKind.RESPONSE,
-            {"op": word, "purpose": effect.purpose, "answer": described_answer(answer)},
+            {
+                "op": described["op"],
+                "purpose": described["purpose"],
+                "answer": described_answer(answer),
+            },
             session=client.session,
             group=node.group,
             zxid=zxid,
@@ -389,7 +397,7 @@ class Driver:
         # A wait needs no event: only the program waits, and it is woken once. What rings first,
         # a notification or the timeout, wakes it behind all other entries of its moment.
         self._waits += 1
-        node.when_note(self._ring)
+        node.waiter = self._ring
         if effect.timeout_ms is not None:
             self.kernel.after(effect.timeout_ms * 1000, self._ring_at_timeout, self._waits)
         self._is_waiting = True
@@ -413,11 +421,11 @@ class Driver:
 
     def _take(self) -> Any:
         node = self.node
-        node.when_note(None)
+        node.waiter = None
         if not node.inbox:
             return None
         notification = node.inbox.popleft()
-        if not is_quiet(notification):
+        if self._is_idle and not is_quiet(notification):
             self._busy()
         return notification
 
@@ -452,7 +460,7 @@ class Driver:
     # --- the trace ---------------------------------------------------------------------
 
     def _emit(self, effect: Emit) -> None:
-        if effect.kind not in QUIET_KINDS:
+        if self._is_idle and effect.kind not in QUIET_KINDS:
             self._busy()
         self.kernel.write(
             self.node.name,
