@@ -245,9 +245,9 @@ async def _free(
     if not missing:
         return []
     await attempt.forget_positions([partition for partition, _ in missing])
-    reads = (
+    reads = [
         Exists(attempt.owner_path(partition), True, "await owner") for partition, _ in missing
-    )
+    ]
     seen = await attempt.requests(Pipelined(tuple(reads)))
     return [pair for pair, owner in zip(missing, seen, strict=True) if owner is None]
 

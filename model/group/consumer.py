@@ -361,7 +361,7 @@ def _claim_changed(
     """
     if notification.what is WatchEventType.CREATED or partition in state.owned:
         return state
-    if partition not in (planned for planned, _, _ in state.plan):
+    if partition not in [planned for planned, _, _ in state.plan]:
         return state
     if notification.what is WatchEventType.CHANGED:
         return replace(state, is_dirty=True)

@@ -42,7 +42,7 @@ async def read_committed(
     Raises BadPayload if a znode holds no number.
     """
     paths = [registry.offset(me.group, partition) for partition in partitions]
-    reads = tuple(GetData(path, False, "read offsets") for path in paths)
+    reads = tuple([GetData(path, False, "read offsets") for path in paths])
     if me.variant.reads is Reads.ONE_BY_ONE:
         seen = [await read_or_none(requests, read) for read in reads]
         data = [None if view is None else view.data for view in seen]

@@ -194,7 +194,7 @@ async def _take_claims(attempt: Attempt, paths: tuple[str, ...] | None) -> None:
     parsed = [registry.parse_owner(path) for path in paths]
     group = attempt.me.group
     attempt.claimed = tuple(
-        entry[1] for entry in parsed if entry is not None and entry[0] == group
+        [entry[1] for entry in parsed if entry is not None and entry[0] == group]
     )
     attempt.update(owned=attempt.claimed)
 

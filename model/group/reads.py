@@ -150,10 +150,12 @@ async def take_share(attempt: Attempt) -> None:
     counts = [count for wanted in mine for count in _streams_by_topic(attempt, wanted).values()]
     most = max(counts, default=0)
     shares = share(me.assignor, attempt.view, stream_ids(unit, consumer_id, most))
-    attempt.assigned = tuple(
-        (partition, stream_number(unit, consumer_id, stream))
+    numbered = [
+        (stream_number(unit, consumer_id, stream), partitions)
         for stream, partitions in shares.items()
-        for partition in partitions
+    ]
+    attempt.assigned = tuple(
+        [(partition, number) for number, partitions in numbered for partition in partitions]
     )
     plans = {topic.topic: digests(me.assignor, topic) for topic in attempt.view}
     taken: dict[str, list[str]] = {topic: [] for topic in plans}

@@ -138,7 +138,7 @@ async def stop_all(attempt: Attempt) -> None:
 
 async def stop_lost(attempt: Attempt) -> None:
     """Stop fetching the partitions assigned to others; the others go on without a pause."""
-    known = frozenset(partition for partition, _ in await known_positions())
+    known = frozenset([partition for partition, _ in await known_positions()])
     await fetch_exactly(attempt.fetches(known & frozenset(attempt.claimed)))
 
 
@@ -168,7 +168,7 @@ async def read_starts(attempt: Attempt) -> None:
     """
     claims_first = _claims_before_it_reads(attempt.me.variant.steps)
     of_interest = frozenset(attempt.claimed) if claims_first else attempt.assigned_partitions()
-    known = frozenset(partition for partition, _ in await known_positions())
+    known = frozenset([partition for partition, _ in await known_positions()])
     unknown = [
         partition
         for partition, _ in attempt.assigned
@@ -193,17 +193,10 @@ async def start(attempt: Attempt) -> None:
             attempt.stopped = "a broker is not known"
             return
     elif attempt.me.variant.fenced:
-        attempt.update(plan=_plan(attempt))
+        attempt.update(plan=tuple(attempt.addressed()))
     else:
         await _forget_lost(attempt)
     await fetch_exactly((*_other_topics(attempt), *attempt.fetches(_reachable(attempt))))
-
-
-def _plan(attempt: Attempt) -> tuple[tuple[Partition, int, str], ...]:
-    address_of = attempt.address_of
-    return tuple(
-        [(partition, stream, address_of(partition)) for partition, stream in attempt.assigned]
-    )
 
 
 def _reachable(attempt: Attempt) -> frozenset[Partition]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Literal
 
 from watchkeeper.model.configuration.value import plain
@@ -48,7 +49,12 @@ class ConsumerSettings:
     @property
     def storage(self) -> OffsetStorage:
         """Where offsets are kept."""
-        return OffsetStorage(Store(self.offsets_storage), self.dual_commit)
+        return _offset_storage(self.offsets_storage, self.dual_commit)
+
+
+@lru_cache
+def _offset_storage(storage: Storage, dual_commit: bool) -> OffsetStorage:
+    return OffsetStorage(Store(storage), dual_commit)
 
 
 @dataclass(frozen=True, slots=True)

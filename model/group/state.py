@@ -134,7 +134,7 @@ class Attempt:
     def take_plan(self) -> None:
         """Take over the last assignment and the addresses of its brokers."""
         plan = self.state.plan
-        self.assigned = tuple((partition, stream) for partition, stream, _ in plan)
+        self.assigned = tuple([(partition, stream) for partition, stream, _ in plan])
         if self.me.layout == "0.7":
             self.addresses = {broker_of(partition): address for partition, _, address in plan}
 
@@ -166,15 +166,24 @@ class Attempt:
 
     def fetches(self, partitions: Collection[Partition]) -> tuple[Fetch, ...]:
         """Return the fetch requests for these partitions, in the order of the assignment."""
+        offsets = self.offsets
         return tuple(
             [
-                Fetch(
-                    partition, self.offsets.get(partition, 0), stream, self.address_of(partition)
-                )
-                for partition, stream in self.assigned
+                Fetch(partition, offsets.get(partition, 0), stream, address)
+                for partition, stream, address in self.addressed()
                 if partition in partitions
             ]
         )
+
+    def addressed(self) -> list[tuple[Partition, int, str]]:
+        """Return the assignment with the address of each partition's broker."""
+        if self.me.layout == "0.8":
+            return [(partition, stream, "") for partition, stream in self.assigned]
+        addresses, number_of = self.addresses, _broker_number
+        return [
+            (partition, stream, addresses.get(number_of(partition.name), ""))
+            for partition, stream in self.assigned
+        ]
 
     def address_of(self, partition: Partition) -> str:
         """Return host:port of a partition's broker; empty where the fetcher has to find it."""

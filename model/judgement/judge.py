@@ -151,7 +151,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
         tuple(findings),
         tuple(changes),
         _stats(ownership, progress, trackers, end_us),
-        _failed_turns(trace),
+        watch.failed_turns,
     )
 
 
@@ -178,14 +178,6 @@ def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
         else Finding(finding.claim, Verdict.UNKNOWN, message, counts=counts)
         for finding in findings
     ]
-
-
-def _failed_turns(trace: Trace) -> dict[str, FailedTurns]:
-    failed: dict[str, FailedTurns] = {}
-    for event in trace.of_kind(EventKind.TURN_FAILED):
-        number = failed[event.node][0] if event.node in failed else 0
-        failed[event.node] = (number + 1, event.t_us, event.detail["error"])
-    return failed
 
 
 def _calm_us(trace: Trace, effects: Sequence[FaultEffect]) -> tuple[int, str]:
@@ -227,7 +219,9 @@ class _Watch:
         self.trackers = trackers
         self.due_us = NEVER
         """When the first rest has lasted long enough to be judged."""
+        self.failed_turns: dict[str, FailedTurns] = {}
         self.calls: dict[str, list[Callable[[Event], None]]] = {}
+        self._add((EventKind.TURN_FAILED,), self._note_failed_turn)
         if control is not None:
             self._add(control.KINDS, control.before)
         self._add((EventKind.APPLIED,), ownership.before)
@@ -268,6 +262,11 @@ class _Watch:
             event = make((seq, *row))
             for call in calls:
                 call(event)
+
+    def _note_failed_turn(self, event: Event) -> None:
+        failed = self.failed_turns
+        number = failed[event.node][0] if event.node in failed else 0
+        failed[event.node] = (number + 1, event.t_us, event.detail["error"])
 
     def look(self, event: Event) -> None:
         """Update which groups are at rest."""
@@ -324,15 +323,15 @@ def _missing_field(wanted: Sometimes, trace: Trace) -> str:
     return next(lacking, keys[0])
 
 
+VERBS = (EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD)
+"""The kinds of event that an entry of the timeline writes, with its verb."""
+
+
 def _first(wanted: Sometimes, trace: Trace) -> Event | None:
     """The first event that is looked for."""
     is_after = not wanted.after
-    for event in trace:
-        verb = (
-            event.detail["verb"]
-            if event.kind in (EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD)
-            else ""
-        )
+    for event in trace.of_kind(wanted.event, *VERBS):
+        verb = event.detail["verb"] if event.kind in VERBS else ""
         if not is_after:
             is_after = verb == wanted.after
         elif wanted.before and verb == wanted.before:

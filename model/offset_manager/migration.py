@@ -46,8 +46,12 @@ class OffsetStorage(NamedTuple):
 
     def begins_at(self, committed: Mapping[Store, int | None]) -> int | None:
         """Return the offset at which a member begins; None if it finds none."""
-        found = [committed[store] for store in self.commits_to]
-        return max((offset for offset in found if offset is not None), default=None)
+        greatest: int | None = None
+        for store in self.commits_to:
+            offset = committed[store]
+            if offset is not None and (greatest is None or offset > greatest):
+                greatest = offset
+        return greatest
 
     @property
     def lines(self) -> tuple[str, ...]:

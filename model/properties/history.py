@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
@@ -26,6 +27,12 @@ COMMIT, LEAVE = CommandKind.COMMIT.value, CommandKind.LEAVE.value
 
 Claim = tuple[str, Partition]
 """A group and a partition."""
+
+
+@lru_cache(maxsize=65_536)
+def partition_named(topic: str, name: str) -> Partition:
+    """Return the partition of these names: the same object each time, for tables of them."""
+    return Partition(topic, name)
 
 
 @dataclass(slots=True)
@@ -157,23 +164,26 @@ class History:
         state.is_busy = False
         state.notes_under_way = 0
 
+    # Handlers of frequent kinds look a state up without a call; `node` makes one at first sight.
+
     def _waits(self, event: Event) -> None:
-        self.node(event.node).is_busy = False
+        (self.nodes.get(event.node) or self.node(event.node)).is_busy = False
 
     def _wakes(self, event: Event) -> None:
-        self.node(event.node).is_busy = True
+        (self.nodes.get(event.node) or self.node(event.node)).is_busy = True
 
     def _fires(self, event: Event) -> None:
-        state = self.node(event.node)
+        state = self.nodes.get(event.node) or self.node(event.node)
         # Otherwise it is addressed to a process, or to a program, that no longer exists.
         if event.session == state.session and not state.is_abandoned:
             state.notes_under_way += 1
 
     def _hears(self, event: Event) -> None:
-        state = self.node(event.node)
-        if "path" in event.detail:
+        state = self.nodes.get(event.node) or self.node(event.node)
+        detail = event.detail
+        if "path" in detail:
             state.notes_under_way -= 1
-        what = event.detail.get("what")
+        what = detail.get("what")
         if what != COMMIT:
             state.is_busy = True
         if what == LEAVE:
@@ -276,15 +286,18 @@ class History:
             servers.pop(event.node, None)
 
     def _fetching(self, event: Event) -> None:
-        partition = Partition(event.topic, event.partition)
+        node, detail = event.node, event.detail
+        partition = partition_named(event.topic, event.partition)
         claim = (event.group, partition)
-        state = self.node(event.node)
-        fetchers = self.fetchers.setdefault(claim, {})
-        if event.detail["does"] == "begins":
-            fetchers[event.node] = None
-            state.fetching[partition] = event.detail["stream"]
+        state = self.nodes.get(node) or self.node(node)
+        fetchers = self.fetchers.get(claim)
+        if fetchers is None:
+            fetchers = self.fetchers[claim] = {}
+        if detail["does"] == "begins":
+            fetchers[node] = None
+            state.fetching[partition] = detail["stream"]
         else:
-            fetchers.pop(event.node, None)
+            fetchers.pop(node, None)
             state.fetching.pop(partition, None)
 
     def _assigned(self, event: Event) -> None:

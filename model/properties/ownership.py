@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.nemesis.world import OPERATOR
-from watchkeeper.model.properties.history import Claim, History
+from watchkeeper.model.properties.history import Claim, History, partition_named
 from watchkeeper.model.properties.verdicts import (
     NO_SUBJECT,
     Finding,
@@ -205,10 +205,11 @@ class OwnershipJudge:
         }
 
     def _after_fetching(self, event: Event) -> None:
-        now_us = event.t_us
+        now_us, history = event.t_us, self.history
         self.begun += event.detail["does"] == "begins"
-        self._judge(now_us, (event.group, Partition(event.topic, event.partition)))
-        self._note_zombie(now_us, event.node)
+        self._judge(now_us, (event.group, partition_named(event.topic, event.partition)))
+        if self.zombies or history.nodes[event.node].session not in history.alive:
+            self._note_zombie(now_us, event.node)
 
     def _after_write(self, event: Event) -> None:
         for change in event.detail["did"]:
@@ -244,7 +245,7 @@ class OwnershipJudge:
         """Judge those that fetch a partition."""
         history = self.history
         fetchers = history.fetchers.get(claim)
-        if fetchers is None:
+        if fetchers is None or not (fetchers or self._wrong):
             return
         alive: dict[str, int] = {}
         for name in fetchers:

@@ -116,9 +116,12 @@ class RestTracker:
                 self._look_at(history, name)
 
     def _look_at(self, history: History, name: str) -> None:
-        state = history.node(name)
+        state = history.nodes.get(name) or history.node(name)
         sessions = history.sessions_of.get(name, NO_SESSIONS)
-        if _is_restless(history, state, sessions):
+        # The first line is the frequent case of the function, found without a call.
+        if (state.is_alive and state.is_busy and sessions and not history.shared_ids) or (
+            _is_restless(history, state, sessions)
+        ):
             self.restless[name] = None
         elif name in self.restless:
             del self.restless[name]

@@ -86,6 +86,11 @@ def broker_id_of(path: str, name: str) -> int:
     return int(name)
 
 
+# Paths that every rebalance composes again are remembered: equal paths are then one object, whose
+# hash is known, and a look-up in a tree does not compare their characters.
+
+
+@lru_cache(maxsize=65_536)
 def broker(broker_id: int) -> str:
     """The path of a broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"
@@ -96,6 +101,7 @@ def topic(name: str) -> str:
     return f"{TOPICS}/{name}"
 
 
+@lru_cache(maxsize=65_536)
 def topic_broker(name: str, broker_id: int) -> str:
     """0.7: the path under which a broker says how many partitions of a topic it has."""
     return f"{TOPICS}/{name}/{broker_id}"
@@ -137,6 +143,7 @@ def members(group: str) -> str:
     return f"/consumers/{group}/ids"
 
 
+@lru_cache(maxsize=65_536)
 def member(group: str, consumer: str) -> str:
     """The path of a consumer's registration."""
     return f"/consumers/{group}/ids/{consumer}"
@@ -152,11 +159,13 @@ def topic_owners(group: str, name: str) -> str:
     return f"/consumers/{group}/owners/{name}"
 
 
+@lru_cache(maxsize=65_536)
 def owner(group: str, partition: Partition) -> str:
     """The path of the claim on a partition."""
     return f"/consumers/{group}/owners/{partition.topic}/{partition.name}"
 
 
+@lru_cache(maxsize=65_536)
 def offset(group: str, partition: Partition) -> str:
     """The path of a group's committed offset in a partition."""
     return f"/consumers/{group}/offsets/{partition.topic}/{partition.name}"

@@ -114,7 +114,7 @@ def _read_ephemerals(
     prefix = operation.path
     if prefix.strip() in ("", paths.ROOT):
         return tuple(sorted(mine))
-    return tuple(sorted(path for path in mine if path.startswith(prefix)))
+    return tuple(sorted([path for path in mine if path.startswith(prefix)]))
 
 
 READS: dict[type[Operation[Any]], Callable[[Tree, int, Any, Identities], Any]] = {

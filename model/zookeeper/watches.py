@@ -174,7 +174,7 @@ class Watches(Struct, frozen=True):
         notified = sorted(clients)
         if acl is not OPEN:
             notified = [client for client in notified if may_read(client, acl)]
-        fired.extend((client, event) for client in notified)
+        fired.extend([(client, event) for client in notified])
         return now
 
 

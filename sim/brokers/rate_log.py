@@ -21,26 +21,30 @@ from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
+PER_RATE_US = 1_000_000_000
+"""The microseconds in the thousand seconds that rates are given for."""
+
 
 class Log:
     """One partition: its end moves with time."""
 
-    __slots__ = ("_base", "_since_us", "rate_per_1000_s", "size_bytes")
+    __slots__ = ("base", "rate_per_1000_s", "since_us", "size_bytes")
 
     def __init__(self) -> None:
-        self._base = 0
-        self._since_us = 0
+        self.base = 0
+        """The end when the rate was set, at `since_us`."""
+        self.since_us = 0
         self.rate_per_1000_s = 0
         self.size_bytes = 0
 
     def end(self, now_us: int) -> int:
         """The offset of the next message to be written."""
-        return self._base + self.rate_per_1000_s * (now_us - self._since_us) // 1_000_000_000
+        return self.base + self.rate_per_1000_s * (now_us - self.since_us) // PER_RATE_US
 
     def set_rate(self, rate_per_1000_s: int, now_us: int) -> None:
         """Write at another rate from now on."""
-        self._base = self.end(now_us)
-        self._since_us = now_us
+        self.base = self.end(now_us)
+        self.since_us = now_us
         self.rate_per_1000_s = rate_per_1000_s
 
 

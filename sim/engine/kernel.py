@@ -24,6 +24,10 @@ class Kernel(Environment):
         super().__init__(0)
         self.streams = streams
         self.profile = profile
+        self.calendar: list[Any] = self._queue
+        self.numbers = self._eid
+        """SimPy's queue and the counter that keeps entries of one moment in the order in which
+        they were made."""
         self.rows: list[Row] = []
         self.now_us = 0
         """The time. SimPy types it as a float; here it is always an integer."""
@@ -36,23 +40,22 @@ class Kernel(Environment):
         return self.now_us
 
     # Every calendar entry is a call and its argument: a tuple is much cheaper than a SimPy
-    # event, and few entries are events. `_eid` keeps entries of one moment in the order in
-    # which they were made.
+    # event, and few entries are events.
 
     def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call a function with its argument after a delay."""
-        due: Any = (self.now_us + delay_us, NORMAL, next(self._eid), call, argument)
-        heappush(self._queue, due)
+        due: Any = (self.now_us + delay_us, NORMAL, next(self.numbers), call, argument)
+        heappush(self.calendar, due)
 
     def at(self, due_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call a function with its argument at a moment of the run."""
-        due: Any = (due_us, NORMAL, next(self._eid), call, argument)
-        heappush(self._queue, due)
+        due: Any = (due_us, NORMAL, next(self.numbers), call, argument)
+        heappush(self.calendar, due)
 
     def at_once(self, call: Callable[[Any], object], argument: Any) -> None:
         """Call a function before every other entry of this moment."""
-        due: Any = (self.now_us, URGENT, next(self._eid), call, argument)
-        heappush(self._queue, due)
+        due: Any = (self.now_us, URGENT, next(self.numbers), call, argument)
+        heappush(self.calendar, due)
 
     def schedule(
         self,
@@ -61,12 +64,12 @@ class Kernel(Environment):
         delay: int = 0,  # type: ignore[override]
     ) -> None:
         """Let an event happen after a delay: what SimPy calls for its own events."""
-        due: Any = (self.now_us + delay, priority, next(self._eid), self._let_happen, event)
-        heappush(self._queue, due)
+        due: Any = (self.now_us + delay, priority, next(self.numbers), self._let_happen, event)
+        heappush(self.calendar, due)
 
     def step(self) -> None:
         """Process the next calendar entry."""
-        due: Any = heappop(self._queue)
+        due: Any = heappop(self.calendar)
         self.now_us = due[0]
         due[3](due[4])
 
@@ -80,7 +83,7 @@ class Kernel(Environment):
 
     def run_until(self, end_us: int) -> None:
         """Process every entry that is due before this moment, and set the clock to it."""
-        queue: Any = self._queue
+        queue: Any = self.calendar
         while queue and queue[0][0] < end_us:
             self.now_us, _, _, call, argument = heappop(queue)
             call(argument)

@@ -9,7 +9,9 @@ the C library, and the methods of `random`, differ between machines and versions
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from itertools import pairwise
 from random import Random
 from typing import TypeVar
 
@@ -34,6 +36,16 @@ def quantiles(anchors: Sequence[tuple[float, int]]) -> Quantiles:
         span = max(high_m - low_m, 1)
         table.append(low_value + (high_value - low_value) * (here_m - low_m) // span)
     return tuple(table)
+
+
+Steps = tuple[tuple[int, int], ...]
+"""A table of quantiles as 256 pairs: the least value of a step, and how wide the step is."""
+
+
+@lru_cache
+def steps_of(table: Quantiles) -> Steps:
+    """Return the steps of a table, from which a value is drawn without a subtraction."""
+    return tuple((low, high - low) for low, high in pairwise(table))
 
 
 class Stream:
@@ -75,13 +87,12 @@ class Stream:
 
     def sampler(self, table: Quantiles) -> Callable[[], int]:
         """A function that draws from one table, for those who draw from it all the time."""
-        bits = self.bits
+        bits, steps = self.bits, steps_of(table)
 
         def draw() -> int:
             drawn = bits(16)
-            at = drawn >> 8
-            low = table[at]
-            return low + ((table[at + 1] - low) * (drawn & 255) >> 8)
+            low, width = steps[drawn >> 8]
+            return low + (width * (drawn & 255) >> 8)
 
         return draw
 

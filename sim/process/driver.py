@@ -89,6 +89,10 @@ class Driver:
         """The turns that have failed one after the other at one moment."""
         self._takes_event = False
         """Whether the program waits for a notification."""
+        self._is_waiting = False
+        """Whether the program waits for a notification, and has not been woken."""
+        self._waits = 0
+        """How often it has waited: tells the timeout of this wait from those of earlier ones."""
         self._is_sending = False
         """Whether the client is about to take a request, and may refuse it."""
         self._refusal: Event | None = None
@@ -285,7 +289,7 @@ class Driver:
         def answered(answer: Any, zxid: int) -> None:
             if node.inbox:
                 node.inbox = without_superseded(node.inbox, effect, answer, known)
-            self._note_answer(effect, described["op"], answer, zxid)
+            self._note_answer(effect, described, answer, zxid)
             if self._is_sending:
                 self._refusal = Event(self.kernel)
                 self.kernel.settle(self._refusal, answer)
@@ -322,13 +326,17 @@ class Driver:
         self._write(EventKind.REQUEST, described)
 
         def answered(answer: Any, zxid: int) -> None:
-            self._note_answer(effect, described["op"], answer, zxid)
+            self._note_answer(effect, described, answer, zxid)
             reply(answer)
 
         self._client.request(effect, answered)
 
     def _note_answer(
-        self, effect: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
+        self,
+        effect: Operation[Any] | Pipelined,
+        described: Mapping[str, Any],
+        answer: Any,
+        zxid: int,
     ) -> None:
         node = self.node
         if not node.runs_program:
@@ -339,7 +347,11 @@ class Driver:
         self.kernel.write(
             node.name,
             EventKind.RESPONSE,
-            {"op": word, "purpose": effect.purpose, "answer": described_answer(answer)},
+            {
+                "op": described["op"],
+                "purpose": described["purpose"],
+                "answer": described_answer(answer),
+            },
             session=client.session,
             group=node.group,
             zxid=zxid,
@@ -372,7 +384,7 @@ class Driver:
 
     # --- notifications and time --------------------------------------------------------
 
-    def _next_event(self, effect: NextEvent) -> Event | None:
+    def _next_event(self, effect: NextEvent) -> Event | AnswerFollows | None:
         """Wait for a notification or the timeout; `_take` takes the notification then."""
         node = self.node
         if effect.timeout_ms is not None and effect.timeout_ms < 0:
@@ -382,23 +394,38 @@ class Driver:
         if not self._is_idle:
             self._is_idle = True
             self._write(EventKind.WAITING)
-        event = Event(self.kernel)
-
-        def ring(_: Any = None) -> None:
-            if not event.triggered:
-                event.succeed()
-
-        node.when_note(ring)
+        # A wait needs no event: only the program waits, and it is woken once. What rings first,
+        # a notification or the timeout, wakes it behind all other entries of its moment.
+        self._waits += 1
+        node.waiter = self._ring
         if effect.timeout_ms is not None:
-            self.kernel.after(effect.timeout_ms * 1000, ring, None)
-        return event
+            self.kernel.after(effect.timeout_ms * 1000, self._ring_at_timeout, self._waits)
+        self._is_waiting = True
+        return ANSWER_FOLLOWS
+
+    def _ring(self) -> None:
+        """Wake the program, which waits for a notification, unless it is being woken."""
+        if self._is_waiting:
+            self._is_waiting = False
+            self.kernel.after(0, self._wake, None)
+
+    def _ring_at_timeout(self, wait: int) -> None:
+        if wait == self._waits:
+            self._ring()
+
+    def _wake(self, _: None) -> None:
+        if self.node.is_paused or not self.node.runs_program:
+            self._when_running(self._answered, None)
+        else:
+            self._go_on(self._take())
 
     def _take(self) -> Any:
-        self.node.when_note(None)
-        if not self.node.inbox:
+        node = self.node
+        node.waiter = None
+        if not node.inbox:
             return None
-        notification = self.node.inbox.popleft()
-        if not is_quiet(notification):
+        notification = node.inbox.popleft()
+        if self._is_idle and not is_quiet(notification):
             self._busy()
         return notification
 
@@ -433,7 +460,7 @@ class Driver:
     # --- the trace ---------------------------------------------------------------------
 
     def _emit(self, effect: Emit) -> None:
-        if effect.kind not in QUIET_KINDS:
+        if self._is_idle and effect.kind not in QUIET_KINDS:
             self._busy()
         self.kernel.write(
             self.node.name,

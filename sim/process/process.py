@@ -40,7 +40,8 @@ class Node:
         self.skew_us = 0
         self._skewed: FaultEffect | None = None
         self.inbox: deque[Notification] = deque()
-        self._waiter: Callable[[], None] | None = None
+        self.waiter: Callable[[], None] | None = None
+        """Called when the next notification arrives, and only then."""
         self._resumed: Event | None = None
         self._on_awake: list[Callable[[], None]] = []
         self._wakings = 0
@@ -74,8 +75,8 @@ class Node:
         else:
             detail = {"what": notification.kind.value, "topic": notification.topic}
         self.kernel.write(self.name, EventKind.NOTIFIED, detail, group=self.group)
-        if self._waiter is not None:
-            waiter, self._waiter = self._waiter, None
+        if self.waiter is not None:
+            waiter, self.waiter = self.waiter, None
             waiter()
 
     def empty_inbox(self) -> None:
@@ -86,10 +87,6 @@ class Node:
             if not isinstance(notification, Fired | SessionEvent)
         ]
         self.inbox = deque(kept)
-
-    def when_note(self, call: Callable[[], None] | None) -> None:
-        """Call this when the next notification comes; None cancels the call."""
-        self._waiter = call
 
     # --- pauses ------------------------------------------------------------------------
 
@@ -152,13 +149,13 @@ class Node:
         self.is_abandoned = True
         self.runs_program = False
         self.inbox.clear()
-        self._waiter = None
+        self.waiter = None
 
     def kill(self) -> None:
         """The process is gone."""
         self.is_alive = self.runs_program = False
         self.inbox.clear()
-        self._waiter = None
+        self.waiter = None
         self._on_awake.clear()
         if self.client is not None:
             self.client.shut()

@@ -195,19 +195,19 @@ class SteppedDriver(Driver):
         if not (type(answer) is Failure and answer.kind in (ConnectionLoss, SessionExpired)):
             self.stepped_client.deliver_all()
         self.node.inbox = without_superseded(self.node.inbox, effect, answer, self._known)
-        self._note_answer(effect, described_operation(effect)["op"], answer, 0)
+        self._note_answer(effect, described_operation(effect), answer, 0)
         self._resume(answer)
 
     # --- notifications -----------------------------------------------------------------
 
-    def _next_event(self, effect: NextEvent) -> Event | None:
+    def _next_event(self, effect: NextEvent) -> Event | AnswerFollows | None:
         if self.is_free or self.node.inbox:
             return super()._next_event(effect)
         if effect.timeout_ms != 0 and not self._is_idle:
             self._is_idle = True
             self._write(EventKind.WAITING)
         event = self._block(effect)
-        self.node.when_note(lambda: self.kernel.after(0, self._woken, event))
+        self.node.waiter = lambda: self.kernel.after(0, self._woken, event)
         return event
 
     def _woken(self, event: Event) -> None:

@@ -111,7 +111,9 @@ class Client:
             loss, self._loss = self._loss, None
             self._send_and_lose(self.connection, request, loss)
         else:
-            self._send(self.connection, request)
+            connection = self.connection
+            self.pulse.sent_us = self.kernel.now_us
+            connection.up.send(connection.server.receive, (connection, request))
 
     def _refusal(self, ask: Operation[Any] | Pipelined) -> Failure:
         path = "" if type(ask) is Pipelined else ask.path  # type: ignore[union-attr]

@@ -58,17 +58,17 @@ class Pulse:
 
     # --- resting -----------------------------------------------------------------------
 
-    def count(self) -> int:
-        """Let the leader know of the last sign of life of a resting pulse; when that was."""
-        client, connection = self.client, self.client.connection
-        assert connection is not None, "a pulse rests only while there is a connection"
+    def last_sign_us(self) -> int:
+        """When a resting pulse gave its last sign of life."""
         silent_us = self.kernel.now_us - self.sent_us
-        sign_us = self.sent_us + silent_us // self._period_us * self._period_us
-        client.ensemble.sessions.count_sign(client.session, connection.server, sign_us)
-        return sign_us
+        return self.sent_us + silent_us // self._period_us * self._period_us
 
     def _rest_until_now(self) -> None:
-        self.sent_us = self.count()
+        """Let the leader know of the last sign of life."""
+        client, connection = self.client, self.client.connection
+        assert connection is not None, "a pulse rests only while there is a connection"
+        self.sent_us = self.last_sign_us()
+        client.ensemble.sessions.count_sign(client.session, connection.server, self.sent_us)
 
     def wake(self) -> None:
         """Something may be wrong: ping one by one from now on."""

@@ -349,10 +349,15 @@ class Server:
         No one of them has to be woken unless a task here waits for its answer or
         watches what it changes; a read takes over first whatever is due by then.
         """
-        at = self.applied_at(self.kernel.now_us)
-        self.behind.append((at, entry))
+        at_us = self.kernel.now_us + self.kernel_network.hop_us() + self.lag_us
+        if at_us < self.last_applied_us:
+            at_us = self.last_applied_us
+        self.last_applied_us = at_us
+        if self._lagging is not None:
+            self._lagging.add("commits delayed")
+        self.behind.append((at_us, entry))
         if entry.origin is self or entry.ends_session or self.watches.may_fire(entry.changes):
-            self.kernel.at(at, self.take_over, self.generation)
+            self.kernel.at(at_us, self.take_over, self.generation)
 
     def take_over(self, generation: int) -> None:
         """Apply what is due by now, unless the server stands still or hears of nothing."""
@@ -375,16 +380,6 @@ class Server:
         """Fall behind no longer."""
         self.lag_us = 0
         self._lagging = None
-
-    def applied_at(self, now_us: int) -> int:
-        """When this server takes over what is committed now."""
-        if self._lagging is not None:
-            self._lagging.add("commits delayed")
-        at_us = now_us + self.kernel_network.hop_us() + self.lag_us
-        if at_us < self.last_applied_us:
-            at_us = self.last_applied_us
-        self.last_applied_us = at_us
-        return at_us
 
     # --- standing still ----------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Sessions:
         self.ensemble = ensemble
         self.kernel = ensemble.kernel
         self.leases: dict[int, Lease] = {}
+        self._lateness_us = ensemble.chance.sampler(self.kernel.profile.expiry_lateness)
         self._last = ensemble.number << CLUSTER_BITS
 
     def negotiated_us(self, timeout_us: int) -> int:
@@ -137,7 +138,11 @@ class Sessions:
         if lease is None or leader is None or leader.is_paused or server.is_deposed:
             return
         if not ensemble.network.cuts or ensemble.in_touch(server, leader):
-            self._prolong_from(lease, self.kernel.now_us + server.touch_shift_us)
+            tick_us = ensemble.tick_us  # as in `_prolong_from`: each request comes here
+            until_us = self.kernel.now_us + server.touch_shift_us + lease.timeout_us
+            due_us = (until_us // tick_us + 1) * tick_us
+            if due_us > lease.due_us:
+                lease.due_us = due_us
             if not lease.is_watched:
                 self._watch(lease)
 
@@ -183,10 +188,10 @@ class Sessions:
                 self._watch(lease)
 
     def _watch(self, lease: Lease) -> None:
-        late = self.ensemble.chance.draw(self.kernel.profile.expiry_lateness)
+        now_us = self.kernel.now_us
+        due_us = lease.due_us if lease.due_us > now_us else now_us
         lease.is_watched = True
-        delay = max(lease.due_us - self.kernel.now_us, 0) + late
-        self.kernel.after(delay, self._look, lease)
+        self.kernel.at(due_us + self._lateness_us(), self._look, lease)
 
     def _look(self, lease: Lease) -> None:
         lease.is_watched = False
@@ -196,7 +201,11 @@ class Sessions:
         # The pings of a client at rest are not simulated: count those that would have come.
         client = lease.connection.client
         if client.pulse.is_resting and client.session == lease.number:
-            client.pulse.count()
+            connection = client.connection
+            assert connection is not None, "a pulse rests only while there is a connection"
+            if not connection.server.is_deposed:
+                sign_us = client.pulse.last_sign_us()
+                self._prolong_from(lease, sign_us + connection.server.touch_shift_us)
         if lease.due_us > self.kernel.now_us:
             self._watch(lease)
         else:
