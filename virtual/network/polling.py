@@ -85,6 +85,10 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
     ready = _ready(wanted)
     if ready or timeout_ns == 0:
         return ready
+    return _wait(scheduler, wanted, timeout_ns)
+
+
+def _wait(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Ready:
     ends_ns = None if timeout_ns is None else scheduler.now_ns + timeout_ns
     task = scheduler.running
     assert task is not None, "threads poll"
@@ -94,6 +98,7 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
         waiters = sock.waiters if endpoint is None else endpoint.waiters
         waiters.append(task)
         lists.append(waiters)
+    ready: Ready = []
     try:
         left_ns = timeout_ns
         while left_ns is None or left_ns > 0:
@@ -138,9 +143,13 @@ def select(
     )
 
 
+Selected = tuple[list[VirtualSocket], list[VirtualSocket], list[Any]]
+"""The sockets that can be read, those that can be written, and none with an exception."""
+
+
 def select_sockets(
     readers: list[VirtualSocket], writers: list[VirtualSocket], timeout: float | None
-) -> tuple[list[VirtualSocket], list[VirtualSocket], list[Any]] | None:
+) -> Selected | None:
     """Wait until some of the sockets are ready, as `select` with their descriptors.
 
     None outside of a world, for a timeout that makes no sense, and for anything but open sockets
@@ -149,6 +158,75 @@ def select_sockets(
     scheduler = here.scheduler
     if scheduler is None or scheduler.running is None:
         return None
+    # Most polls are of one connection, or of two to read from, and no thread runs before them:
+    # then one look at each is enough, and what is ready needs no table.
+    step = scheduler.step + 1
+    if step < scheduler.point_at and type(timeout) is float and timeout >= 0:
+        process = scheduler.running.process
+        if not writers:
+            can_read = []
+            for sock in readers:
+                if type(sock) is not VirtualSocket or sock.process is not process:
+                    return _select_any(scheduler, readers, writers, timeout)
+                endpoint = sock.endpoint
+                if endpoint is None or endpoint.peer is None or sock.descriptor == -1:
+                    return _select_any(scheduler, readers, writers, timeout)
+                if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
+                    can_read.append(sock)
+            count = len(readers)
+            if count == 1 or (count == 2 and readers[0] is not readers[1]):
+                scheduler.step = step
+                return can_read or _wait_to_read(scheduler, readers, int(timeout * NS)), [], []
+        elif not readers and len(writers) == 1:
+            sock = writers[0]
+            if type(sock) is VirtualSocket and sock.process is process and sock.descriptor != -1:
+                endpoint = sock.endpoint
+                if (
+                    endpoint is not None
+                    and endpoint.peer is not None
+                    and (endpoint.under_way < WINDOW_BYTES or endpoint.error is not None)
+                ):
+                    scheduler.step = step
+                    return [], [sock], []
+    return _select_any(scheduler, readers, writers, timeout)
+
+
+def _wait_to_read(
+    scheduler: Scheduler, readers: list[VirtualSocket], timeout_ns: int
+) -> list[VirtualSocket]:
+    """`_wait` for one or two connections."""
+    ends_ns = scheduler.now_ns + timeout_ns
+    task = scheduler.running
+    assert task is not None, "threads poll"
+    ends = []
+    for sock in readers:
+        endpoint = sock.endpoint
+        assert endpoint is not None, "it is connected"
+        endpoint.waiters.append(task)
+        ends.append(endpoint)
+    can_read: list[VirtualSocket] = []
+    try:
+        left_ns = timeout_ns
+        while left_ns > 0 and not can_read:
+            scheduler.block("a socket", left_ns)
+            for endpoint, sock in zip(ends, readers, strict=True):
+                if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
+                    can_read.append(sock)
+            left_ns = ends_ns - scheduler.now_ns
+    finally:
+        for endpoint in ends:
+            if task in endpoint.waiters:
+                endpoint.waiters.remove(task)
+    return [sock for sock in can_read if sock.descriptor != -1]
+
+
+def _select_any(
+    scheduler: Scheduler,
+    readers: list[VirtualSocket],
+    writers: list[VirtualSocket],
+    timeout: float | None,
+) -> Selected | None:
+    assert scheduler.running is not None, "threads poll"
     descriptors = scheduler.running.process.descriptors
     wanted: Wanted = {}
     for sock in readers:

@@ -92,7 +92,7 @@ class VirtualSocket:
         assert scheduler.running is not None, "sockets belong to processes"
         self._scheduler = scheduler
         self._network = network
-        self._process = scheduler.running.process
+        self.process = scheduler.running.process
         self.family = socket_module.AF_INET if family == -1 else family
         self.type = socket_module.SOCK_STREAM
         self.proto = 0 if proto == -1 else proto
@@ -108,8 +108,8 @@ class VirtualSocket:
         self._files = 0
         self._is_closing = False
         self.descriptor = network.next_descriptor()
-        self._process.descriptors[self.descriptor] = self
-        self._process.at_end.append(self._really_close)
+        self.process.descriptors[self.descriptor] = self
+        self.process.at_end.append(self._really_close)
         self.watchers: list[Task] = []
         """Threads that poll it."""
 
@@ -199,7 +199,7 @@ class VirtualSocket:
             )
         remote = self._remote_of(address)
         if self._local[1] == 0:
-            self._local = (self._process.address, self._network.next_port())
+            self._local = (self.process.address, self._network.next_port())
         endpoint = Endpoint(self._network, self._local, remote)
         self.endpoint, self._is_connecting = endpoint, True
 
@@ -213,7 +213,7 @@ class VirtualSocket:
     def _remote_of(self, address: tuple[Any, ...]) -> Address:
         host, port = str(address[0]), int(address[1])
         if host in ("localhost", "::1", *ANY) or host.startswith("127."):
-            return self._process.address, port
+            return self.process.address, port
         found = self._network.address_of(host)
         if found is None or not (self._network.is_known(found) or found.startswith("10.")):
             raise Refused(
@@ -236,7 +236,7 @@ class VirtualSocket:
         """Take a port of the process's address; raises OSError if it is in use."""
         self._check_open()
         host, port = str(address[0]), int(address[1])
-        local = (self._process.address, port or self._network.next_port())
+        local = (self.process.address, port or self._network.next_port())
         if self._network.listener_at(local) is not None:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         self._shown_host = host if host and host not in ANY else local[0]
@@ -247,7 +247,7 @@ class VirtualSocket:
         self._check_open()
         if self._listener is None:
             if self._local[1] == 0:
-                self._local = (self._process.address, self._network.next_port())
+                self._local = (self.process.address, self._network.next_port())
             if self._network.listener_at(self._local) is not None:
                 raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             self._listener = Listener(self._local, backlog)
@@ -358,10 +358,10 @@ class VirtualSocket:
     def _really_close(self) -> None:
         if self.descriptor == -1:
             return
-        self._process.descriptors.pop(self.descriptor, None)
+        self.process.descriptors.pop(self.descriptor, None)
         self.descriptor = -1
-        if self._really_close in self._process.at_end and self._process.is_alive:
-            self._process.at_end.remove(self._really_close)
+        if self._really_close in self.process.at_end and self.process.is_alive:
+            self.process.at_end.remove(self._really_close)
         if self._listener is not None:
             self._network.remove(self._listener)
             for task in list(self._listener.waiters):

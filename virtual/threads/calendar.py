@@ -44,12 +44,6 @@ class Calendar:
         self._added += 1
         heappush(self.entries, (at_ns, self._added, call))
 
-    def make_calls(self, now_ns: int) -> None:
-        """Make the calls that are due, and those that they add for this moment."""
-        entries = self.entries
-        while entries and entries[0][0] <= now_ns:
-            heappop(entries)[2]()
-
     def is_due(self, now_ns: int) -> bool:
         """Whether a call may be due."""
         return bool(self.entries) and self.entries[0][0] <= now_ns
@@ -59,7 +53,7 @@ class Calendar:
         entries = self.entries
         while entries:
             at_ns, _, call = entries[0]
-            if type(call) is not Timer or not call.is_over:
+            if type(call) is not Timer or call._call is not None:
                 return at_ns
             heappop(entries)
         return None

@@ -28,6 +28,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -86,6 +88,9 @@ class Policy(Protocol):
     def yielded(self, task: Task) -> None:
         """A thread polls: it would starve the others if it always came first."""
 
+    prefers_woken: bool
+    """Whether a thread that wakes may be preferred: if not, `woken` is not called."""
+
     def woken(self, step: int, task: Task, running: Task | None) -> bool:
         """A thread is runnable: whether the running one is preempted at its next switch point."""
 
@@ -128,6 +133,8 @@ class Scheduler:
         """Called when a process has ended."""
         self.after_turn: Callable[[Task], object] | None = None
         """Called after each turn of a thread."""
+        self.after_end: Callable[[Task], object] = _ignore
+        """Called after the last turn of a thread, and after each once one has died."""
         self.allowed: frozenset[str] = frozenset()
         """What cannot be virtual and is permitted all the same."""
         self.excepthook_before: Any = None
@@ -181,47 +188,48 @@ class Scheduler:
                 gc.enable()
 
     def _loop(self, until_ns: int) -> None:
+        # Written out: each turn comes here, and a call of Python costs as much as what it does.
         runnable, calendar, entries = self._runnable, self.calendar, self.calendar.entries
         while not self.stop_requested:
-            if entries and entries[0][0] <= self.now_ns:
-                calendar.make_calls(self.now_ns)
-            if runnable:
-                if self.now_ns > until_ns:
+            now_ns = self.now_ns
+            while entries and entries[0][0] <= now_ns:
+                heappop(entries)[2]()
+            if not runnable:
+                moment_ns = calendar.next_ns()
+                if moment_ns is None:
                     return
-                self._run_one()
+                if moment_ns > until_ns:
+                    self.now_ns = until_ns
+                    return
+                self.now_ns = moment_ns
                 continue
-            moment_ns = calendar.next_ns()
-            if moment_ns is None:
+            if now_ns > until_ns:
                 return
-            if moment_ns > until_ns:
-                self.now_ns = until_ns
-                return
-            self.now_ns = moment_ns
-
-    def _run_one(self) -> None:
-        runnable = self._runnable
-        if len(runnable) == 1:
-            task = runnable.pop()
-        else:
-            self.step += 1
-            index = self.policy.choose(self.step, runnable)
-            if index:
-                self.schedule.choices[self.step] = index
-            task = runnable.pop(index)
-        self.turn += 1
-        self.now_ns += TURN_NS
-        if task.state is not OVER and task.process.is_alive:
-            self.running = task
-            self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
-            self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
-            if task.greenlet is None:
-                task.greenlet = greenlet(self._run_body, parent=self._hub)
-                task.greenlet.switch(task)
+            if len(runnable) == 1:
+                task = runnable.pop()
             else:
-                task.greenlet.switch()
-            self.running = None
-        if self.after_turn is not None:
-            self.after_turn(task)
+                self.step += 1
+                index = self.policy.choose(self.step, runnable)
+                if index:
+                    self.schedule.choices[self.step] = index
+                task = runnable.pop(index)
+            self.turn += 1
+            self.now_ns = now_ns + TURN_NS
+            if task.state is not OVER and task.process.is_alive:
+                self.running = task
+                self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
+                self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
+                thread = task.greenlet
+                if thread is None:
+                    task.greenlet = greenlet(self._run_body, parent=self._hub)
+                    task.greenlet.switch(task)
+                else:
+                    thread.switch()
+                self.running = None
+            if self.after_turn is not None:
+                self.after_turn(task)
+            if self.deaths or task.state is OVER or not task.process.is_alive:
+                self.after_end(task)
 
     def _plan_preemption(self) -> None:
         self._preempt_at = self.policy.next_preemption(self.step)
@@ -269,15 +277,16 @@ class Scheduler:
         if task.process.is_paused:
             task.process.held.append(task)
             return
-        self.step += 1
-        stall_ns = self.policy.stall_ns(self.step, task)
+        policy = self.policy
+        self.step = step = self.step + 1
+        stall_ns = policy.stall_ns(step, task)
         if stall_ns:
-            self.schedule.stalls_ns[self.step] = stall_ns
+            self.schedule.stalls_ns[step] = stall_ns
             self.call_later(stall_ns, lambda: self._end_stall(task))
             return
         self._runnable.append(task)
-        if self.policy.woken(self.step, task, self.running):
-            self._preempt_at = self.point_at = self.step
+        if policy.prefers_woken and policy.woken(step, task, self.running):
+            self._preempt_at = self.point_at = step
 
     def _end_stall(self, task: Task) -> None:
         if task.process.is_paused:
@@ -298,17 +307,19 @@ class Scheduler:
         if timeout_ns is not None and timeout_ns <= 0:
             self.pass_turn()
             return False
-        timer = None
-        if timeout_ns is not None:
-            timer = self.call_later(timeout_ns, lambda: self._time_out(task))
         task.blocked_on = why
-        task.blocked_since_ns = self.now_ns
-        task.has_timeout = timer is not None
+        task.blocked_since_ns = now_ns = self.now_ns
         task.state = BLOCKED
         task.was_woken = False
+        if timeout_ns is None:
+            task.has_timeout = False
+            self._switch_away(task)
+            return task.was_woken
+        task.has_timeout = True
+        timer = Timer(now_ns + timeout_ns, partial(self._time_out, task))
+        self.calendar.add(timer.at_ns, timer)
         self._switch_away(task)
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
         return task.was_woken
 
     def _switch_away(self, task: Task) -> None:
@@ -496,5 +507,5 @@ _given_up_on: list[Task] = []
 """Threads that did not unwind."""
 
 
-def _ignore(process: Process) -> None:
-    """Do nothing about the end of a process."""
+def _ignore(ended: Process | Task) -> None:
+    """Do nothing about the end of a process or a thread."""
