@@ -14,6 +14,7 @@ from watchkeeper.virtual.network.socket import VirtualSocket, world_network
 from watchkeeper.virtual.threads.current import here
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Task
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -147,6 +148,82 @@ Selected = tuple[list[VirtualSocket], list[VirtualSocket], list[Any]]
 """The sockets that can be read, those that can be written, and none with an exception."""
 
 
+def read_or_wait(
+    readers: list[VirtualSocket], timeout: float
+) -> list[VirtualSocket] | None:
+    """Wait until one or two connections can be read; None if a longer way is needed.
+
+    Most polls are such ones, and no other thread runs before them: then one look at each
+    connection is enough, and what is ready needs no table.
+    """
+    scheduler = readers[0].scheduler
+    task, step = scheduler.running, scheduler.step + 1
+    if task is None or step >= scheduler.point_at:
+        return None
+    process, can_read = task.process, []
+    for sock in readers:
+        if type(sock) is not VirtualSocket or sock.process is not process:
+            return None
+        endpoint = sock.endpoint
+        if endpoint is None or endpoint.peer is None or sock.descriptor == -1:
+            return None
+        if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
+            can_read.append(sock)
+    count = len(readers)
+    if count > 2 or (count == 2 and readers[0] is readers[1]):
+        return None
+    scheduler.step = step
+    return can_read or _wait_to_read(scheduler, task, readers, int(timeout * NS))
+
+
+def _wait_to_read(
+    scheduler: Scheduler, task: Task, readers: list[VirtualSocket], left_ns: int
+) -> list[VirtualSocket]:
+    """`_wait` for one or two connections."""
+    ends_ns = scheduler.now_ns + left_ns
+    ends = [sock.endpoint for sock in readers if sock.endpoint is not None]
+    for endpoint in ends:
+        endpoint.waiters.append(task)
+    can_read = False
+    try:
+        while left_ns > 0 and not can_read:
+            scheduler.block("a socket", left_ns)
+            for endpoint in ends:
+                if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
+                    can_read = True
+            left_ns = ends_ns - scheduler.now_ns
+    finally:
+        for endpoint in ends:
+            if task in endpoint.waiters:
+                endpoint.waiters.remove(task)
+    if not can_read:
+        return []
+    return [
+        sock
+        for sock, endpoint in zip(readers, ends, strict=True)
+        if (endpoint.arrived or endpoint.has_ended or endpoint.error is not None)
+        and sock.descriptor != -1
+    ]
+
+
+def can_write(sock: VirtualSocket) -> bool:
+    """Whether a connection has room at once; if not, a poll needs the longer way."""
+    scheduler = sock.scheduler
+    task, step, endpoint = scheduler.running, scheduler.step + 1, sock.endpoint
+    if (
+        task is None
+        or endpoint is None
+        or endpoint.peer is None
+        or step >= scheduler.point_at
+        or sock.descriptor == -1
+        or sock.process is not task.process
+        or (endpoint.under_way >= WINDOW_BYTES and endpoint.error is None)
+    ):
+        return False
+    scheduler.step = step
+    return True
+
+
 def select_sockets(
     readers: list[VirtualSocket], writers: list[VirtualSocket], timeout: float | None
 ) -> Selected | None:
@@ -158,75 +235,6 @@ def select_sockets(
     scheduler = here.scheduler
     if scheduler is None or scheduler.running is None:
         return None
-    # Most polls are of one connection, or of two to read from, and no thread runs before them:
-    # then one look at each is enough, and what is ready needs no table.
-    step = scheduler.step + 1
-    if step < scheduler.point_at and type(timeout) is float and timeout >= 0:
-        process = scheduler.running.process
-        if not writers:
-            can_read = []
-            for sock in readers:
-                if type(sock) is not VirtualSocket or sock.process is not process:
-                    return _select_any(scheduler, readers, writers, timeout)
-                endpoint = sock.endpoint
-                if endpoint is None or endpoint.peer is None or sock.descriptor == -1:
-                    return _select_any(scheduler, readers, writers, timeout)
-                if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
-                    can_read.append(sock)
-            count = len(readers)
-            if count == 1 or (count == 2 and readers[0] is not readers[1]):
-                scheduler.step = step
-                return can_read or _wait_to_read(scheduler, readers, int(timeout * NS)), [], []
-        elif not readers and len(writers) == 1:
-            sock = writers[0]
-            if type(sock) is VirtualSocket and sock.process is process and sock.descriptor != -1:
-                endpoint = sock.endpoint
-                if (
-                    endpoint is not None
-                    and endpoint.peer is not None
-                    and (endpoint.under_way < WINDOW_BYTES or endpoint.error is not None)
-                ):
-                    scheduler.step = step
-                    return [], [sock], []
-    return _select_any(scheduler, readers, writers, timeout)
-
-
-def _wait_to_read(
-    scheduler: Scheduler, readers: list[VirtualSocket], timeout_ns: int
-) -> list[VirtualSocket]:
-    """`_wait` for one or two connections."""
-    ends_ns = scheduler.now_ns + timeout_ns
-    task = scheduler.running
-    assert task is not None, "threads poll"
-    ends = []
-    for sock in readers:
-        endpoint = sock.endpoint
-        assert endpoint is not None, "it is connected"
-        endpoint.waiters.append(task)
-        ends.append(endpoint)
-    can_read: list[VirtualSocket] = []
-    try:
-        left_ns = timeout_ns
-        while left_ns > 0 and not can_read:
-            scheduler.block("a socket", left_ns)
-            for endpoint, sock in zip(ends, readers, strict=True):
-                if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
-                    can_read.append(sock)
-            left_ns = ends_ns - scheduler.now_ns
-    finally:
-        for endpoint in ends:
-            if task in endpoint.waiters:
-                endpoint.waiters.remove(task)
-    return [sock for sock in can_read if sock.descriptor != -1]
-
-
-def _select_any(
-    scheduler: Scheduler,
-    readers: list[VirtualSocket],
-    writers: list[VirtualSocket],
-    timeout: float | None,
-) -> Selected | None:
-    assert scheduler.running is not None, "threads poll"
     descriptors = scheduler.running.process.descriptors
     wanted: Wanted = {}
     for sock in readers:

@@ -90,7 +90,7 @@ class VirtualSocket:
                 "leave the world; keep that part out of the test, or replace it by a stub"
             )
         assert scheduler.running is not None, "sockets belong to processes"
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._network = network
         self.process = scheduler.running.process
         self.family = socket_module.AF_INET if family == -1 else family
@@ -119,7 +119,7 @@ class VirtualSocket:
         self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
     ) -> None:
         """Wait until it is ready; raises what a real socket raises at the end of its timeout."""
-        self._scheduler.switch_point()
+        self.scheduler.switch_point()
         if not is_ready():
             self._block(waiters, is_ready, what, error)
 
@@ -128,7 +128,7 @@ class VirtualSocket:
     ) -> None:
         if self._timeout == 0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        scheduler = self._scheduler
+        scheduler = self.scheduler
         ends_ns = None if self._timeout is None else scheduler.now_ns + int(self._timeout * NS)
         task = scheduler.running
         assert task is not None, "sockets are used by threads"
@@ -267,7 +267,7 @@ class VirtualSocket:
         )
         self._check_open()
         endpoint = listener.pending.popleft()
-        accepted = VirtualSocket(self._scheduler, self._network)
+        accepted = VirtualSocket(self.scheduler, self._network)
         accepted.endpoint, accepted._local = endpoint, endpoint.local
         accepted._timeout = socket_module.getdefaulttimeout()
         return accepted, endpoint.remote
@@ -276,15 +276,17 @@ class VirtualSocket:
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Receive at most so many bytes; none at the end of the stream."""
-        endpoint = self._connected()
+        endpoint = self.endpoint
+        if endpoint is None or endpoint.peer is None or self.descriptor == -1:
+            endpoint = self._connected()
         if size < 0:
             raise ValueError("negative buffersize in recv")
         if flags and flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         # `_wait`, written out here and in `send`: most find at once what they need.
-        scheduler = self._scheduler
-        scheduler.step += 1
-        if scheduler.step >= scheduler.point_at:
+        scheduler = self.scheduler
+        scheduler.step = step = scheduler.step + 1
+        if step >= scheduler.point_at:
             scheduler.take_point()
         if not endpoint.arrived and not endpoint.is_readable:
             self._block(endpoint.waiters, partial(READABLE, endpoint), "data", "timed out")
@@ -308,11 +310,13 @@ class VirtualSocket:
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Send as much as there is room for; returns how many bytes."""
-        endpoint = self._connected()
+        endpoint = self.endpoint
+        if endpoint is None or endpoint.peer is None or self.descriptor == -1:
+            endpoint = self._connected()
         payload = data if type(data) is bytes else bytes(data)
-        scheduler = self._scheduler
-        scheduler.step += 1
-        if scheduler.step >= scheduler.point_at:
+        scheduler = self.scheduler
+        scheduler.step = step = scheduler.step + 1
+        if step >= scheduler.point_at:
             scheduler.take_point()
         if endpoint.under_way >= WINDOW_BYTES and endpoint.error is None:
             self._block(
@@ -320,8 +324,9 @@ class VirtualSocket:
             )
         if self.descriptor == -1:
             self._check_open()
-        peer = endpoint.peer
-        if endpoint.is_shut or (endpoint.is_paired and peer is not None and peer.is_closed):
+        if endpoint.is_shut or (
+            endpoint.is_paired and endpoint.peer is not None and endpoint.peer.is_closed
+        ):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if endpoint.error is not None:
             self._raise_error(endpoint)
@@ -365,7 +370,7 @@ class VirtualSocket:
         if self._listener is not None:
             self._network.remove(self._listener)
             for task in list(self._listener.waiters):
-                self._scheduler.wake(task)
+                self.scheduler.wake(task)
         if self.endpoint is not None:
             self.endpoint.close()
 

@@ -37,12 +37,13 @@ class Calendar:
     def __init__(self) -> None:
         self.entries: list[tuple[int, int, Callable[[], object]]] = []
         """A heap of moment, number and call; a cancelled timer stays until its moment."""
-        self._added = 0
+        self.added = 0
+        """How many were added; each has the number of its addition."""
 
     def add(self, at_ns: int, call: Callable[[], object]) -> None:
         """Make a call at a moment."""
-        self._added += 1
-        heappush(self.entries, (at_ns, self._added, call))
+        self.added += 1
+        heappush(self.entries, (at_ns, self.added, call))
 
     def is_due(self, now_ns: int) -> bool:
         """Whether a call may be due."""

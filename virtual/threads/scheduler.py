@@ -29,7 +29,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heappop
+from heapq import heappop, heappush
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -243,6 +243,7 @@ class Scheduler:
         """Start a thread of a process; it runs when the policy chooses it."""
         task = Task(name, process, FIRST_IDENT + self._tasks, body, is_daemon=is_daemon)
         self._tasks += 1
+        task.time_out = partial(self._time_out, task)
         process.tasks.append(task)
         self.policy.started(task)
         self._make_runnable(task)
@@ -316,8 +317,10 @@ class Scheduler:
             self._switch_away(task)
             return task.was_woken
         task.has_timeout = True
-        timer = Timer(now_ns + timeout_ns, partial(self._time_out, task))
-        self.calendar.add(timer.at_ns, timer)
+        timer = Timer(now_ns + timeout_ns, task.time_out)
+        calendar = self.calendar
+        calendar.added = number = calendar.added + 1
+        heappush(calendar.entries, (timer.at_ns, number, timer))
         self._switch_away(task)
         timer.cancel()
         return task.was_woken

@@ -50,6 +50,7 @@ class Task:
         "signals",
         "state",
         "thread",
+        "time_out",
         "wanted",
         "was_woken",
     )
@@ -77,6 +78,8 @@ class Task:
         self.blocked_since_ns = 0
         self.has_timeout = False
         """Whether it goes on by itself at some moment."""
+        self.time_out: Callable[[], object] = body
+        """What the calendar calls at that moment; the scheduler sets it."""
         self.was_woken = False
         self.is_doomed = False
         """Whether it unwinds when it runs next."""

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, MutableSet
 from functools import cache, wraps
 from typing import Any
 
-from watchkeeper.virtual.network.polling import select_sockets
+from watchkeeper.virtual.network.polling import can_write, read_or_wait, select_sockets
+from watchkeeper.virtual.network.socket import VirtualSocket
 
 POLLING = ("kazoo.handlers.utils", "kazoo.handlers.threading")
 """The modules that have `selector_select`."""
@@ -99,6 +100,16 @@ def _polling(original: Any) -> Any:
         selectors_module: Any = selectors,
     ) -> Any:
         if selectors_module is selectors:
+            if type(timeout) is float and timeout >= 0:  # as kazoo's own always is
+                if rlist:
+                    if not wlist and type(rlist) is list and type(rlist[0]) is VirtualSocket:
+                        ready = read_or_wait(rlist, timeout)
+                        if ready is not None:
+                            return ready, [], []
+                elif type(wlist) is list and len(wlist) == 1:
+                    sock = wlist[0]
+                    if type(sock) is VirtualSocket and can_write(sock):
+                        return [], [sock], []
             found = select_sockets(rlist, wlist, timeout)
             if found is not None:
                 return found
