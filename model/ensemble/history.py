@@ -104,24 +104,17 @@ class History(Silent):
         """A request has been received; pings are left out."""
         session = connection.session
         if session and type(request.body) is not Ping:
-            detail = self._described(connection, request)
-            self._write(self.name_of(session), EventKind.REQUEST, session, detail)
+            self._write(
+                self.name_of(session), EventKind.REQUEST, session, detail_of(request.body)
+            )
 
     def answered(self, connection: Connection, request: Request, error: int, zxid: int) -> None:
         """A response is sent."""
         session = connection.session
         if session and type(request.body) is not Ping:
-            detail = _answer_of(_word_of(request), error)
+            detail = answer_of(word_of(type(request.body)), error)
             name = self.name_of(session)
             self._write(name, EventKind.RESPONSE, session, detail, zxid=max(zxid, 0))
-
-    def _described(self, connection: Connection, request: Request) -> Mapping[str, Any]:
-        """The detail of a request."""
-        body = request.body
-        if isinstance(body, Operation):
-            return _with_purpose(described_operation(body))
-        word = _word_of(request)
-        return {"op": word, "purpose": word}
 
     def fired(self, connection: Connection, event: Fired, zxid: int) -> None:
         """A watch event is sent: it fires and leaves at one moment."""
@@ -206,15 +199,23 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     return EventKind.APPLIED, {**detail, "did": described_changes(entry.before, written)}
 
 
-def _word_of(request: Request) -> str:
-    body = request.body
+def detail_of(body: Any) -> Mapping[str, Any]:
+    """The detail of a request with this body."""
     if isinstance(body, Operation):
-        return WORDS[type(body)]
-    return OTHERS.get(type(body), type(body).__name__.lower())
+        return _with_purpose(described_operation(body))
+    word = word_of(type(body))
+    return {"op": word, "purpose": word}
+
+
+def word_of(kind: type[Any]) -> str:
+    """The word for requests with this kind of body."""
+    if issubclass(kind, Operation):
+        return WORDS[kind]
+    return OTHERS.get(kind, kind.__name__.lower())
 
 
 @lru_cache(maxsize=1024)
-def _answer_of(word: str, error: int) -> Mapping[str, Any]:
+def answer_of(word: str, error: int) -> Mapping[str, Any]:
     """The detail of an answer, which all equal ones share: do not modify it."""
     answer = {"error": ERRORS.get(error, str(error))} if error else "ok"
     return {"op": word, "purpose": word, "answer": answer}

@@ -356,29 +356,33 @@ def make_condition(condition: Any, lock: Any = None) -> None:
 def enter_condition(condition: Any) -> Any:
     """`Condition.__enter__`."""
     lock = condition._lock
-    if type(lock) is RLock or type(lock) is Lock:
+    try:
         scheduler = lock._maker
-        if scheduler is not None and not lock._count:
-            task, step = scheduler.running, scheduler.step + 1
-            if task is not None and step < scheduler.point_at:
-                scheduler.step = step
-                lock._count = 1
-                lock.holder = task
-                return True
+    except AttributeError:  # a lock of another kind
+        return lock.__enter__()
+    if scheduler is not None and not lock._count:
+        task, step = scheduler.running, scheduler.step + 1
+        if task is not None and step < scheduler.point_at:
+            scheduler.step = step
+            lock._count = 1
+            lock.holder = task
+            return True
     return lock.__enter__()
 
 
 def leave_condition(condition: Any, kind: object, error: object, trace: object) -> Any:
     """`Condition.__exit__`, whose own way packs its arguments and unpacks them again."""
     lock = condition._lock
-    if type(lock) is RLock or type(lock) is Lock:
+    try:
         scheduler = lock._maker
-        if scheduler is not None and lock._count == 1 and not lock._waiters:
-            task = scheduler.running
-            if task is not None and lock.holder is task:
-                lock._count = 0
-                lock.holder = None
-                return None
+    except AttributeError:  # a lock of another kind
+        return lock.__exit__(kind, error, trace)
+    if scheduler is not None and lock._count == 1 and not lock._waiters:
+        task = scheduler.running
+        if task is not None and lock.holder is task:
+            lock._count = 0
+            lock.holder = None
+            return None
     return lock.__exit__(kind, error, trace)
 
 

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, MutableSet
 from functools import cache, wraps
 from typing import Any
 
+from kazoo.protocol.connection import ConnectionDropped, ConnectionHandler
+
 from watchkeeper.virtual.network.polling import can_write, read_or_wait, select_sockets
 from watchkeeper.virtual.network.socket import VirtualSocket
 
@@ -78,6 +80,34 @@ class OrderedSet(MutableSet[Any]):
         return OrderedSet(element for element in self if element not in gone)
 
 
+class SocketErrors:
+    """`ConnectionHandler._socket_error_handling`, without a generator for each read and write."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Nothing begins."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """An error of a socket is a dropped connection."""
+        if isinstance(error, OSError):
+            reason = getattr(error, "strerror", error)
+            raise ConnectionDropped(f"socket connection error: {reason}")
+
+
+SOCKET_ERRORS = SocketErrors()
+KNOWN_HANDLING = (
+    (None, "strerror", "socket connection error: "),
+    ("socket", "error", "select", "getattr", "ConnectionDropped"),
+)
+"""The constants and the names of the method that `SocketErrors` stands for."""
+
+
+def _handling(handler: object) -> SocketErrors:
+    """`ConnectionHandler._socket_error_handling`."""
+    return SOCKET_ERRORS
+
+
 @cache
 def put() -> None:
     """Replace the names; a second time does nothing."""
@@ -88,6 +118,10 @@ def put() -> None:
     for name in POLLING:
         module: Any = importlib.import_module(name)
         module.selector_select = _polling(module.selector_select)
+    handling: Any = ConnectionHandler._socket_error_handling
+    code = handling.__wrapped__.__code__
+    if (code.co_consts, code.co_names) == KNOWN_HANDLING:
+        ConnectionHandler._socket_error_handling = wraps(handling)(_handling)
 
 
 def _polling(original: Any) -> Any:
