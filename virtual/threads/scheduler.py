@@ -3,8 +3,8 @@
 How it works
   Each virtual thread is a greenlet. The hub, the greenlet that called `run`, picks one of the
   runnable threads and switches to it; the thread runs until it blocks, ends, or is preempted at
-  a switch point, and switches back. So at any moment one thread runs, and which one is decided
-  here alone, by a `Policy`.
+  a switch point, and switches back; or to the next runnable thread, if nothing else is due. So at
+  any moment one thread runs, and which one is decided here alone, by a `Policy`.
 
   Time passes in three ways. A turn of a thread costs `TURN_NS`. Reading a clock costs a little,
   and more for a thread that does nothing else, so that a loop that waits for a moment gets
@@ -129,6 +129,8 @@ class Scheduler:
         self.step = 0
         self.network: Any = None
         """The network of the world, for patched sockets."""
+        self.lines: dict[tuple[int, int], str] = {}
+        """Session and number of a request on its way -> the line of code that it comes from."""
         self.ended: Callable[[Process], object] = _ignore
         """Called when a process has ended."""
         self.after_turn: Callable[[Task], object] | None = None
@@ -144,6 +146,10 @@ class Scheduler:
         self.calendar = Calendar()
         self._runnable: list[Task] = []
         self._hub: greenlet | None = None
+        self._latest: Any = None
+        """The thread whose turn was the last one to begin."""
+        self._until_ns = 0
+        """The end of the run."""
         self._tasks = 0
         self._preempt_at = NEVER
         self._poll_at = NEVER
@@ -170,6 +176,7 @@ class Scheduler:
         Raises what a call of the calendar raises.
         """
         self._hub = getcurrent()
+        self._until_ns = until_ns
         self.excepthook_before = threading.excepthook
         is_collecting = gc.isenabled()
         # A collection runs finalizers, and callbacks that read the clock, as Hypothesis has one:
@@ -205,31 +212,45 @@ class Scheduler:
                 continue
             if now_ns > until_ns:
                 return
-            if len(runnable) == 1:
-                task = runnable.pop()
-            else:
-                self.step += 1
-                index = self.policy.choose(self.step, runnable)
-                if index:
-                    self.schedule.choices[self.step] = index
-                task = runnable.pop(index)
-            self.turn += 1
-            self.now_ns = now_ns + TURN_NS
-            if task.state is not OVER and task.process.is_alive:
-                self.running = task
-                self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
-                self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
-                thread = task.greenlet
-                if thread is None:
-                    task.greenlet = greenlet(self._run_body, parent=self._hub)
-                    task.greenlet.switch(task)
-                else:
-                    thread.switch()
+            task = self._begin_turn()
+            if self.running is not None:
+                self._enter(task)
+                task = self._latest  # threads may have handed turns to each other meanwhile
                 self.running = None
             if self.after_turn is not None:
                 self.after_turn(task)
             if self.deaths or task.state is OVER or not task.process.is_alive:
                 self.after_end(task)
+
+    def _begin_turn(self) -> Task:
+        """Choose the thread whose turn comes, and let it be the running one unless it is over."""
+        runnable = self._runnable
+        if len(runnable) == 1:
+            task = runnable.pop()
+        else:
+            self.step = step = self.step + 1
+            index = self.policy.choose(step, runnable)
+            if index:
+                self.schedule.choices[step] = index
+            task = runnable.pop(index)
+        self._latest = task
+        self.turn += 1
+        self.now_ns += TURN_NS
+        if task.state is OVER or not task.process.is_alive:
+            self.running = None
+            return task
+        self.running = task
+        self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
+        self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
+        return task
+
+    def _enter(self, task: Task) -> None:
+        thread = task.greenlet
+        if thread is None:
+            task.greenlet = greenlet(self._run_body, parent=self._hub)
+            task.greenlet.switch(task)
+        else:
+            thread.switch()
 
     def _plan_preemption(self) -> None:
         self._preempt_at = self.policy.next_preemption(self.step)
@@ -334,14 +355,35 @@ class Scheduler:
         if loop is not None:
             task.loop = loop
             _set_running_loop(None)
-        assert self._hub is not None, "threads run within `run`"
-        self._hub.switch()
+        entries = self.calendar.entries
+        if (
+            self._runnable
+            and (not entries or entries[0][0] > self.now_ns)
+            and self.now_ns <= self._until_ns
+            and self.after_turn is None
+            and not self.deaths
+            and not self.stop_requested
+            and task.process.is_alive
+        ):
+            # The hub would do no more than let the next thread run: that saves a switch, and
+            # calls of the calendar, which may go deep, stay on the stack of the hub.
+            following = self._begin_turn()
+            if self.running is None:
+                self._to_hub()
+            elif following is not task:
+                self._enter(following)
+        else:
+            self._to_hub()
         if loop is not None:
             _set_running_loop(loop)
         if task.is_doomed:
             raise Teardown
         while task.signals:
             task.signals.pop(0)()
+
+    def _to_hub(self) -> None:
+        assert self._hub is not None, "threads run within `run`"
+        self._hub.switch()
 
     def _time_out(self, task: Task) -> None:
         if task.state is BLOCKED:

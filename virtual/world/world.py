@@ -37,7 +37,7 @@ from watchkeeper.virtual.world.checks import (
 )
 from watchkeeper.virtual.world.faults import Strike
 from watchkeeper.virtual.world.nemesis import Nemesis
-from watchkeeper.virtual.world.source_lines import lines_of, user_line
+from watchkeeper.virtual.world.source_lines import user_line
 from watchkeeper.virtual.zookeeper.service import ZooKeeperService
 
 
@@ -94,7 +94,7 @@ class World:
             servers=self.settings.servers,
             settings=self.settings.zookeeper,
             received=self.nemesis.received,
-            lines=lines_of(self.scheduler),
+            lines=self.scheduler.lines,
         )
         self.checks: list[Check] = []
         self.deaths: list[tuple[Task, BaseException, int]] = []
