@@ -152,15 +152,20 @@ class Endpoint:
         if end < len(first):  # a part of a piece, as kazoo reads the length of an answer
             self.offset = end
             data = first[offset:end]
+            size = most
         elif len(arrived) == 1:  # all that is left, as most reads of servers are
-            self.offset = 0
             arrived.popleft()
-            data = first[offset:]
+            if offset:
+                self.offset = 0
+                data = first[offset:]
+            else:
+                data = first
+            size = len(data)
         else:
             data = self.peek(most)
             self._drop(len(data))
             return data
-        size = len(data)  # `_count_read`, written out
+        # `_count_read`, written out.
         self.arrived_bytes -= size
         peer = self.peer
         if peer is not None:

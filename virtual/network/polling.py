@@ -14,7 +14,6 @@ from watchkeeper.virtual.network.socket import VirtualSocket, world_network
 from watchkeeper.virtual.threads.current import here
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.scheduler import Scheduler
-from watchkeeper.virtual.threads.task import Task
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -154,56 +153,53 @@ def read_or_wait(
     """Wait until one or two connections can be read; None if a longer way is needed.
 
     Most polls are such ones, and no other thread runs before them: then one look at each
-    connection is enough, and what is ready needs no table.
+    connection is enough, and what is ready needs no table. Written out for the two.
     """
-    scheduler = readers[0].scheduler
+    near = readers[0]
+    scheduler, end = near.scheduler, near.endpoint
     task, step = scheduler.running, scheduler.step + 1
-    if task is None or step >= scheduler.point_at:
+    if task is None or step >= scheduler.point_at or end is None or end.peer is None:
         return None
-    process, can_read = task.process, []
-    for sock in readers:
-        if type(sock) is not VirtualSocket or sock.process is not process:
-            return None
-        endpoint = sock.endpoint
-        if endpoint is None or endpoint.peer is None or sock.descriptor == -1:
-            return None
-        if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
-            can_read.append(sock)
-    count = len(readers)
-    if count > 2 or (count == 2 and readers[0] is readers[1]):
+    if near.process is not task.process or near.descriptor == -1 or len(readers) > 2:
         return None
+    further = other = None
+    if len(readers) == 2:
+        further = readers[1]
+        if type(further) is not VirtualSocket or further.process is not task.process:
+            return None
+        other = further.endpoint
+        if other is None or other.peer is None or other is end or further.descriptor == -1:
+            return None
     scheduler.step = step
-    return can_read or _wait_to_read(scheduler, task, readers, int(timeout * NS))
-
-
-def _wait_to_read(
-    scheduler: Scheduler, task: Task, readers: list[VirtualSocket], left_ns: int
-) -> list[VirtualSocket]:
-    """`_wait` for one or two connections."""
+    is_near = end.arrived or end.has_ended or end.error is not None
+    if other is None or further is None:
+        if is_near:
+            return [near]
+    elif other.arrived or other.has_ended or other.error is not None:
+        return [near, further] if is_near else [further]
+    elif is_near:
+        return [near]
+    left_ns = int(timeout * NS)
     ends_ns = scheduler.now_ns + left_ns
-    ends = [sock.endpoint for sock in readers if sock.endpoint is not None]
-    for endpoint in ends:
-        endpoint.waiters.append(task)
-    can_read = False
+    is_further: object = False
+    end.waiters.append(task)
+    if other is not None:
+        other.waiters.append(task)
     try:
-        while left_ns > 0 and not can_read:
+        while left_ns > 0 and not is_near and not is_further:
             scheduler.block("a socket", left_ns)
-            for endpoint in ends:
-                if endpoint.arrived or endpoint.has_ended or endpoint.error is not None:
-                    can_read = True
+            is_near = end.arrived or end.has_ended or end.error is not None
+            if other is not None:
+                is_further = other.arrived or other.has_ended or other.error is not None
             left_ns = ends_ns - scheduler.now_ns
     finally:
-        for endpoint in ends:
-            if task in endpoint.waiters:
-                endpoint.waiters.remove(task)
-    if not can_read:
-        return []
-    return [
-        sock
-        for sock, endpoint in zip(readers, ends, strict=True)
-        if (endpoint.arrived or endpoint.has_ended or endpoint.error is not None)
-        and sock.descriptor != -1
-    ]
+        end.waiters.remove(task)
+        if other is not None:
+            other.waiters.remove(task)
+    found = [near] if is_near and near.descriptor != -1 else []
+    if is_further and further is not None and further.descriptor != -1:
+        found.append(further)
+    return found
 
 
 def can_write(sock: VirtualSocket) -> bool:

@@ -82,7 +82,7 @@ class Mutex:
             left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
             if left_ns is not None and left_ns <= 0:
                 return False
-            self._waiters = (*self._waiters, task)
+            self._waiters = (*self._waiters, task) if self._waiters else (task,)
             task.wanted = self
             try:
                 scheduler.block("a lock", left_ns)

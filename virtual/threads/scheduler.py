@@ -391,9 +391,10 @@ class Scheduler:
 
     def wake(self, task: Task) -> None:
         """Make a blocked thread runnable; a thread that is not blocked goes on as it does."""
-        if task.state is BLOCKED:
-            task.was_woken = True
-            self._make_runnable(task)
+        if task.state is not BLOCKED:
+            return
+        task.was_woken = True
+        self._make_runnable(task)
 
     def switch_point(self) -> None:
         """Let the policy run other threads before the running one goes on."""
