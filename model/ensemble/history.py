@@ -46,6 +46,10 @@ ERRORS = {kind.code: kind.__name__ for kind in ZooKeeperError.__subclasses__() i
 STATES = {"looking": "has no leader", "follower": "following"}
 """Servers' states, where the trace has other words for them."""
 
+# The attributes of an enum are found slowly, and each write reads these.
+_CREATE_SESSION, _CLOSE_SESSION = Opcode.CREATE_SESSION, Opcode.CLOSE_SESSION
+_APPLIED, _SESSION_CLOSED = EventKind.APPLIED, EventKind.SESSION_CLOSED
+
 
 class History(Silent):
     """A recorder that writes a trace."""
@@ -134,7 +138,7 @@ class History(Silent):
         at = SERVICE if leader is None else _server_name(leader)
         detail = {"by": name, **detail}
         self._write(at, kind, entry.session, detail, zxid=entry.zxid)
-        if kind == EventKind.SESSION_CLOSED:
+        if kind == _SESSION_CLOSED:
             self._write(name, EventKind.ENDED, entry.session, {"why": "its session is closed"})
 
     def connected(self, connection: Connection, *, is_new: bool) -> None:
@@ -186,9 +190,9 @@ class History(Silent):
 def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     """The kind and the detail of the event that a committed entry is."""
     written = entry.written
-    if entry.opcode == Opcode.CREATE_SESSION:
+    if entry.opcode == _CREATE_SESSION:
         return EventKind.SESSION_OPENED, {"timeout_ms": entry.operation}
-    if entry.opcode == Opcode.CLOSE_SESSION:
+    if entry.opcode == _CLOSE_SESSION:
         kind = EventKind.SESSION_CLOSED if entry.xid else EventKind.SESSION_EXPIRED
         return kind, {"did": [deleted(entry.before, path) for path in written.answer]}
     if isinstance(entry.operation, Failure):
@@ -196,7 +200,7 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     detail = _with_purpose(described_operation(entry.operation))
     if isinstance(written.answer, Failure):
         return EventKind.REFUSED, {**detail, "error": written.answer.name}
-    return EventKind.APPLIED, {**detail, "did": described_changes(entry.before, written)}
+    return _APPLIED, {**detail, "did": described_changes(entry.before, written)}
 
 
 def detail_of(body: Any) -> Mapping[str, Any]:

@@ -41,6 +41,11 @@ Noted = tuple[int, str, str, int, int, Detail]
 """Moment in ns, node, kind, session, zxid and detail of a row."""
 
 
+# The attributes of an enum are found slowly, and each request reads some.
+_REQUEST, _RESPONSE = EventKind.REQUEST, EventKind.RESPONSE
+_CREATE_SESSION = Opcode.CREATE_SESSION
+
+
 class Rows(Sequence[Row]):
     """The rows of a run, which are made when the first of them is read.
 
@@ -59,7 +64,7 @@ class Rows(Sequence[Row]):
         self, at_ns: int, node: str, kind: str, session: int, zxid: int, detail: Detail
     ) -> Row:
         if type(detail) is tuple:
-            detail = _asked(*detail) if kind == EventKind.REQUEST else _answered(*detail)
+            detail = _asked(*detail) if kind == _REQUEST else _answered(*detail)
         t_us = int((at_ns / NS_A_MS - self._begun_ms) * 1000)
         return (t_us, node, kind, session, "", "", "", zxid, cast(Mapping[str, Any], detail))
 
@@ -151,7 +156,7 @@ class Record(History):
         if session and type(body) is not Ping:
             # Taken out: a client counts its requests from 1 again after 2,147,483,647.
             line = self._lines.pop((session, request.xid), "")
-            self._write(self.name_of(session), EventKind.REQUEST, session, (body, line))
+            self._write(self.name_of(session), _REQUEST, session, (body, line))
         if self._received is not None:
             self._received(connection, request)
 
@@ -160,11 +165,11 @@ class Record(History):
         session, kind = connection.session, type(request.body)
         if session and kind is not Ping:
             name = self.name_of(session)
-            self._write(name, EventKind.RESPONSE, session, (kind, error), zxid=max(zxid, 0))
+            self._write(name, _RESPONSE, session, (kind, error), zxid=max(zxid, 0))
 
     def committed(self, entry: Entry) -> None:
         """A write has taken effect; a session begins once its client is known."""
-        if entry.opcode == Opcode.CREATE_SESSION:
+        if entry.opcode == _CREATE_SESSION:
             self._opened[entry.session] = entry
         else:
             super().committed(entry)
