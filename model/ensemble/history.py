@@ -12,7 +12,7 @@ proves its identity with is not in the trace.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ class History(Silent):
             self._name(session)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> Sequence[Row]:
         """The rows of the trace."""
         return list(self._rows)
 

@@ -147,9 +147,7 @@ Selected = tuple[list[VirtualSocket], list[VirtualSocket], list[Any]]
 """The sockets that can be read, those that can be written, and none with an exception."""
 
 
-def read_or_wait(
-    readers: list[VirtualSocket], timeout: float
-) -> list[VirtualSocket] | None:
+def read_or_wait(readers: list[VirtualSocket], timeout: float) -> list[VirtualSocket] | None:
     """Wait until one or two connections can be read; None if a longer way is needed.
 
     Most polls are such ones, and no other thread runs before them: then one look at each

@@ -31,12 +31,16 @@ class Timer:
         self._call = None
 
 
+Entry = tuple[int, int, Callable[[], object]]
+"""Moment, number and call."""
+
+
 class Calendar:
     """The calls that are to be made, by moment and insertion."""
 
     def __init__(self) -> None:
-        self.entries: list[tuple[int, int, Callable[[], object]]] = []
-        """A heap of moment, number and call; a cancelled timer stays until its moment."""
+        self.entries: list[Entry] = []
+        """A heap; a cancelled timer stays until its moment."""
         self.added = 0
         """How many were added; each has the number of its addition."""
 

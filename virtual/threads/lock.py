@@ -25,8 +25,8 @@ from watchkeeper.virtual.threads.scheduler import Scheduler
 from watchkeeper.virtual.threads.task import Task
 
 real_lock = _thread.allocate_lock
-Condition = threading.Condition
-_make_condition: Any = Condition.__init__
+Condition: Any = threading.Condition
+_make_condition = Condition.__init__
 real_rlock = _thread.RLock
 
 NS = 1_000_000_000

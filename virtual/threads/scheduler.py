@@ -36,7 +36,7 @@ from typing import Any, Protocol, TypeVar
 from greenlet import getcurrent, greenlet
 
 from watchkeeper.virtual.threads import current
-from watchkeeper.virtual.threads.calendar import Calendar, Timer
+from watchkeeper.virtual.threads.calendar import Calendar, Entry, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
 from watchkeeper.virtual.threads.silence import close_coroutines, silence
@@ -341,7 +341,8 @@ class Scheduler:
         timer = Timer(now_ns + timeout_ns, task.time_out)
         calendar = self.calendar
         calendar.added = number = calendar.added + 1
-        heappush(calendar.entries, (timer.at_ns, number, timer))
+        entry: Entry = (timer.at_ns, number, timer)
+        heappush(calendar.entries, entry)
         self._switch_away(task)
         timer.cancel()
         return task.was_woken
