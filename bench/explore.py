@@ -237,7 +237,7 @@ def report_of(found: list[Found]) -> Report:
         report.rows.append(
             [
                 search.name,
-                str(search.options.jobs),
+                str(search.jobs),
                 f"{search.states:,}",
                 f"{search.transitions:,}",
                 str(search.depth),
