@@ -14,6 +14,7 @@ from watchkeeper.virtual.network.socket import VirtualSocket, world_network
 from watchkeeper.virtual.threads.current import here
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Task
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -177,8 +178,21 @@ def read_or_wait(readers: list[VirtualSocket], timeout: float) -> list[VirtualSo
         return [near, further] if is_near else [further]
     elif is_near:
         return [near]
-    left_ns = int(timeout * NS)
+    return _wait_to_read(scheduler, task, near, further, int(timeout * NS))
+
+
+def _wait_to_read(
+    scheduler: Scheduler,
+    task: Task,
+    near: VirtualSocket,
+    further: VirtualSocket | None,
+    left_ns: int,
+) -> list[VirtualSocket]:
+    """`_wait` for one or two connections, none of which can be read yet."""
+    end, other = near.endpoint, None if further is None else further.endpoint
+    assert end is not None, "it is connected"
     ends_ns = scheduler.now_ns + left_ns
+    is_near: object = False
     is_further: object = False
     end.waiters.append(task)
     if other is not None:

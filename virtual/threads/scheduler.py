@@ -27,11 +27,10 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 
@@ -39,8 +38,8 @@ from watchkeeper.virtual.threads import current
 from watchkeeper.virtual.threads.calendar import Calendar, Entry, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
-from watchkeeper.virtual.threads.silence import close_coroutines, silence
-from watchkeeper.virtual.threads.task import BLOCKED, OVER, RUNNABLE, Task
+from watchkeeper.virtual.threads.task import BLOCKED, OVER, RUNNABLE, Policy, Schedule, Task
+from watchkeeper.virtual.threads.teardown import unwind_all
 
 TURN_NS = 10_000
 """What a turn of a thread costs."""
@@ -56,59 +55,10 @@ FIRST_IDENT = 1_000_001
 FIRST_PID = 1_001
 WALL_START_NS = 1_767_225_600 * 1_000_000_000
 """The world's date at its begin: 2026-01-01, midnight UTC."""
-MOST_THROWS = 1_000
-"""How often a thread is made to unwind before it is given up."""
 
 _get_running_loop = asyncio.events._get_running_loop
 _set_running_loop = asyncio.events._set_running_loop
 T = TypeVar("T")
-
-
-class Policy(Protocol):
-    """Decides what a scheduler leaves open.
-
-    Each decision has a step; the default is 0, False, 0.
-    """
-
-    def begin(self, scheduler: Scheduler) -> None:
-        """A run begins."""
-
-    def started(self, task: Task) -> None:
-        """A thread has started."""
-
-    def choose(self, step: int, tasks: list[Task]) -> int:
-        """Which of at least two runnable threads runs, as an index; 0 has waited longest."""
-
-    def next_preemption(self, step: int) -> int:
-        """The step from which on the running thread is preempted at its next switch point."""
-
-    def preempts(self, step: int) -> bool:
-        """Whether the running thread is preempted here; called from that step on."""
-
-    def yielded(self, task: Task) -> None:
-        """A thread polls: it would starve the others if it always came first."""
-
-    prefers_woken: bool
-    """Whether a thread that wakes may be preferred: if not, `woken` is not called."""
-
-    def woken(self, step: int, task: Task, running: Task | None) -> bool:
-        """A thread is runnable: whether the running one is preempted at its next switch point."""
-
-    def stall_ns(self, step: int, task: Task) -> int:
-        """For how long a thread that could run does not, as on a busy machine."""
-
-
-@dataclass(slots=True)
-class Schedule:
-    """What a policy has decided other than the default, by the number of the step."""
-
-    choices: dict[int, int] = field(default_factory=dict)
-    """Step -> which runnable thread ran, where it was not the one that has waited longest."""
-    preemptions: list[int] = field(default_factory=list)
-    stalls_ns: dict[int, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.choices) + len(self.preemptions) + len(self.stalls_ns)
 
 
 class Scheduler:
@@ -524,34 +474,11 @@ class Scheduler:
         self._hub = getcurrent()
         current.enter(self)
         try:
-            with silence():
-                for process in self.processes:
-                    for task in list(process.tasks):
-                        self._unwind(task)
-                        close_coroutines(task.loop)
-                    process.close_files()
+            unwind_all(self)
         finally:
             current.leave()
         self.calendar.clear()
         self._runnable.clear()
-
-    def _unwind(self, task: Task) -> None:
-        task.is_doomed = True
-        self.running = task
-        thread = task.greenlet
-        for _ in range(MOST_THROWS):
-            if thread is None or thread.dead:
-                break
-            thread.throw(Teardown)
-        else:
-            # It swallows what ends it: collected, it would be thrown into again.
-            _given_up_on.append(task)
-        task.state = OVER
-        self.running = None
-
-
-_given_up_on: list[Task] = []
-"""Threads that did not unwind."""
 
 
 def _ignore(ended: Process | Task) -> None:

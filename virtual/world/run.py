@@ -16,8 +16,7 @@ from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
 from watchkeeper.virtual.network.patches import PATCHES as NETWORK_PATCHES
 from watchkeeper.virtual.threads.errors import Stuck, VirtualTimeError
 from watchkeeper.virtual.threads.patches import install
-from watchkeeper.virtual.threads.scheduler import Policy
-from watchkeeper.virtual.threads.task import Task
+from watchkeeper.virtual.threads.task import Policy, Task
 from watchkeeper.virtual.threads.watchdog import Watchdog
 from watchkeeper.virtual.world import kazoo_names, source_lines
 from watchkeeper.virtual.world.faults import Fault, Strike

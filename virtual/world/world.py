@@ -22,8 +22,8 @@ from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.threads.errors import VirtualTimeError
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.process import Process
-from watchkeeper.virtual.threads.scheduler import Policy, Scheduler
-from watchkeeper.virtual.threads.task import Task, TaskState, ring_from
+from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Policy, Task, TaskState, ring_from
 from watchkeeper.virtual.threads.thread import MAIN, forget_threads, start_main
 from watchkeeper.virtual.world.checks import (
     Always,
