@@ -148,8 +148,7 @@ class VirtualSocket:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def _connected(self) -> Endpoint:
-        if self.descriptor == -1:
-            self._check_open()
+        self._check_open()
         endpoint = self.endpoint
         if endpoint is None or endpoint.peer is None:
             if endpoint is not None and endpoint.error is not None:
@@ -283,15 +282,13 @@ class VirtualSocket:
             raise ValueError("negative buffersize in recv")
         if flags and flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        # `_wait`, written out here and in `send`: most find at once what they need.
-        scheduler = self.scheduler
+        scheduler = self.scheduler  # `_wait`, written out: most find at once what they need
         scheduler.step = step = scheduler.step + 1
         if step >= scheduler.point_at:
             scheduler.take_point()
         if not endpoint.arrived and not endpoint.is_readable:
             self._block(endpoint.waiters, partial(READABLE, endpoint), "data", "timed out")
-        if self.descriptor == -1:
-            self._check_open()
+        self._check_open()
         if endpoint.arrived:
             return endpoint.peek(size) if flags and flags & PEEK else endpoint.read(size)
         self._raise_error(endpoint)
@@ -324,9 +321,8 @@ class VirtualSocket:
             )
         if self.descriptor == -1:
             self._check_open()
-        if endpoint.is_shut or (
-            endpoint.is_paired and endpoint.peer is not None and endpoint.peer.is_closed
-        ):
+        peer = endpoint.peer
+        if endpoint.is_shut or (endpoint.is_paired and peer is not None and peer.is_closed):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if endpoint.error is not None:
             self._raise_error(endpoint)
