@@ -62,6 +62,8 @@ from watchkeeper.real.broker.settings_08 import (
 )
 from watchkeeper.real.broker.settings_08 import DEFAULTS as BROKER_DEFAULTS_08
 from watchkeeper.real.broker.settings_08 import SETTINGS as BROKER_SETTINGS_08
+from watchkeeper.real.replica_broker.settings import NUMBERS as REPLICA_NUMBERS
+from watchkeeper.real.replica_broker.settings import SWITCHES as REPLICA_SWITCHES
 from watchkeeper.scenarios import load, shipped
 from watchkeeper.scenarios.schema.message_schema import (
     DeliveryGuaranteeModel,
@@ -274,7 +276,17 @@ def broker_settings_page() -> str:
         table(["name", "by topic", "default", "meaning"], chain(own, of_logs)),
         "## With `--protocol 0.8`\n\nThe names and the defaults are those of Kafka 0.8.2.",
         table(["name", "default", "meaning"], settings_of_08()),
+        "## With `--replicate`\n\nA broker that replicates has these settings, and no others.",
+        table(["name", "default", "meaning"], settings_of_replicas()),
     )
+
+
+def settings_of_replicas() -> Iterator[list[str]]:
+    """The rows of the settings of a broker that replicates."""
+    for row, default, _ in REPLICA_NUMBERS:
+        yield [f"`{row.key}`", cell(default), row.about]
+    for switch in REPLICA_SWITCHES:
+        yield [f"`{switch.key}`", str(switch.default).lower(), switch.about]
 
 
 def settings_of_08() -> Iterator[list[str]]:

@@ -15,6 +15,7 @@ from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.broker.registration import Broker, broker
 from watchkeeper.model.clients.producer.metadata import MetadataSettings, metadata_program
+from watchkeeper.model.clients_08.settings import ProducerSettings08
 from watchkeeper.model.group.consumer import consumer
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.mutants.by_name import member_of
@@ -119,7 +120,7 @@ def administrator_program(
 
 def producer_program(plan: ProducerPlan) -> Program:
     """The program of a producer: it discovers brokers, unless its settings list them."""
-    if not plan.settings.finds_brokers:
+    if isinstance(plan.settings, ProducerSettings08) or not plan.settings.finds_brokers:
         return Program(_idle, None, None)
     return metadata_program(MetadataSettings())
 

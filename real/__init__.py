@@ -7,7 +7,8 @@ application (`embed`) runs the same programs in its own process.
 Read in this order: `client` (one ZooKeeper client on kazoo), `process` (what runs a program and
 its tasks), `embed` (the API for applications); then `zookeeper` and `supervise` (servers as
 child processes), `proxy` (network faults), `member` (the process of a member), `world` (a
-live run), `faults`, `trace`. Beside them: `net`, `storage` and `broker` (a real broker),
+live run), `faults`, `trace`. Beside them: `net`, `storage`, `broker` and
+`replica_broker` (real brokers),
 `results` (stores of results), `replay` (schedules of the checker), `calibration`. At the top:
 `access` (addresses and credentials), `ports` (free ports), `errors` (EnvironmentProblem).
 """

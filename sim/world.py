@@ -400,7 +400,7 @@ class World:
 
     def produce(self, cluster: str, topic: str, load: Load, producers: str | None) -> Undo:
         """Send messages to a topic from now on: by these producers, or by the first."""
-        if self.clusters[cluster].hosts is None:
+        if not self.plan.senders_to(cluster):
             return self.clusters[cluster].produce(topic, load)
         self.producers.produce(topic, load, producers, cluster)
         return partial(self.producers.cease, load)

@@ -45,7 +45,6 @@ from watchkeeper.model.wire_08.produce import (
 
 LARGEST_MESSAGE_BYTES = 1_000_000
 """`message.max.bytes`; a topic may have `max.message.bytes` of its own."""
-ONE_REPLICA = 1
 BEGIN = 0
 """Of every log; a fetch of what is not there any more gets what comes after it."""
 
@@ -76,7 +75,7 @@ async def _produce(all_of: Replicas, request: ProduceRequest) -> ProduceResponse
 async def _append(
     all_of: Replicas, request: ProduceRequest, topic: str, one: PartitionMessages
 ) -> PartitionAppended:
-    if not ALL_IN_SYNC <= request.acks <= ONE_REPLICA:
+    if request.acks < ALL_IN_SYNC:
         return PartitionAppended(one.partition, PartitionError.INVALID_REQUIRED_ACKS)
     try:
         largest_bytes = ENTRY_HEAD_BYTES + _largest_message_bytes(all_of, topic)
@@ -85,7 +84,7 @@ async def _append(
         return PartitionAppended(one.partition, code_of(refused))
 
     def numbered(offset: int, epoch: int) -> list[Record]:
-        return [*decoded(checked.numbered(offset).data, offset)]
+        return [*decoded(checked.numbered(offset).data, offset, taken_in=epoch)]
 
     place = Partition(topic, str(one.partition))
     done = await append_records(

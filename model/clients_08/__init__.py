@@ -9,4 +9,8 @@ Reading order:
     dispatcher   sends a batch: choose partitions, find leaders, send, retry
     producer     `send`: at once, or through a queue
     simple       fetches, offsets and metadata, from one broker
+    connector    the consumer of a group
+
+They run in simulation and live. `watchkeeper.model.clients.compositions` has what accounts for
+their messages.
 """

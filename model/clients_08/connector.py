@@ -7,10 +7,12 @@ from the offset on that was requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.rpc import Call, HangUp
+from watchkeeper.model.clients.consumer.chunks import Messages
 from watchkeeper.model.clients.consumer.connector import Connector
 from watchkeeper.model.clients.consumer.positions import FetchListener, FetchPosition
 from watchkeeper.model.clients.consumer.replicated_fetcher import (
@@ -35,10 +37,10 @@ from watchkeeper.model.wire_08.fetch import (
     PartitionFetched,
 )
 
-WAIT_MS = 100
-"""`fetch.wait.max.ms`."""
-MIN_BYTES = 1
-"""`fetch.min.bytes`."""
+Chunks = Callable[[Partition, bytes, int], Messages]
+"""Makes the messages of a fetch, by their partition, their bytes and the offset that they are
+delivered from.
+"""
 
 
 class WireLeaderFetcher(LeaderFetcher):
@@ -63,8 +65,10 @@ class WireLeaderFetcher(LeaderFetcher):
             (topic, PartitionFetch(number, each.fetch_offset, self.settings.fetch_bytes))
             for (topic, number), each in sorted(ready.items(), key=itemgetter(0))
         )
-        request = ClientRequest(FetchRequest(WAIT_MS, MIN_BYTES, topics), self.fetcher.client_id)
-        timeout_ms = self.settings.socket_timeout_ms + WAIT_MS
+        settings = self.settings
+        fetch = FetchRequest(settings.fetch_wait_ms, settings.fetch_min_bytes, topics)
+        request = ClientRequest(fetch, self.fetcher.client_id)
+        timeout_ms = settings.socket_timeout_ms + settings.fetch_wait_ms
         response: FetchResponse = await Call(self.address, request, timeout_ms)
         return [
             (ready[topic, part.partition], part)
@@ -86,7 +90,7 @@ class WireLeaderFetcher(LeaderFetcher):
         if after is None:
             await self._enqueue(position, None, begin)
             return 0
-        chunk = KeyedChunk(position.partition, messages, begin)
+        chunk = self.fetcher.chunk_of(position.partition, messages, begin)
         await self._enqueue(position, chunk, max(after, begin))
         return len(messages)
 
@@ -117,6 +121,7 @@ class WireFetcher(ReplicatedFetcher):
     """The partitions that one consumer fetches from brokers of 0.8."""
 
     broker_fetcher_class = WireLeaderFetcher
+    chunk_of: Chunks = KeyedChunk
 
     @property
     def client_id(self) -> str:
@@ -127,7 +132,9 @@ class WireFetcher(ReplicatedFetcher):
 class Connector08(Connector):
     """A consumer of brokers that speak the protocol of 0.8."""
 
+    wire_fetcher_class: type[WireFetcher] = WireFetcher
+
     def __init__(self, me: Consumer, listener: FetchListener) -> None:
         super().__init__(me, listener)
         leaders = RegisteredLeaders(me.group, me.settings.socket_timeout_ms)
-        self.fetcher = WireFetcher(me, listener, self.queue_for, leaders)
+        self.fetcher = self.wire_fetcher_class(me, listener, self.queue_for, leaders)

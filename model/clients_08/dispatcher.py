@@ -8,7 +8,7 @@ response of the first time was lost. Without acknowledgements, what a broker dro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from watchkeeper.model.actor.effects import now_ms, sleep
@@ -45,6 +45,18 @@ class Outgoing(NamedTuple):
     message: KeyedMessage
 
 
+class Acknowledged(NamedTuple):
+    """Messages that a leader has confirmed: they are at consecutive offsets from this one on."""
+
+    topic: str
+    partition: int
+    offset: int
+    messages: tuple[KeyedMessage, ...]
+
+
+Confirm = Callable[[Acknowledged], Awaitable[object]]
+"""Called with what a leader has confirmed."""
+
 Parts = dict[tuple[str, int], list[Outgoing]]
 """Topic and partition -> its messages, in order."""
 
@@ -56,11 +68,17 @@ class Dispatcher:
     """Where it sends: to no broker in particular."""
 
     def __init__(
-        self, settings: ProducerSettings08, partitioner: Partitioner, *, name: str
+        self,
+        settings: ProducerSettings08,
+        partitioner: Partitioner,
+        *,
+        name: str,
+        confirm: Confirm | None = None,
     ) -> None:
         self.settings = settings
         self.partitioner = partitioner
         self.name = name
+        self.confirm = confirm
         self._leaders = Leaders(settings.brokers, settings.client_id, settings.timeout_ms)
         self._refreshed_ms: int | None = None
         self._without_key: dict[str, int] = {}
@@ -178,17 +196,21 @@ class Dispatcher:
             self._why = str(error)
             await HangUp(address)
             return [each for some in parts.values() for each in some]
-        return [] if response is None else self._refused(address, parts, response)
+        return [] if response is None else await self._refused(address, parts, response)
 
-    def _refused(self, address: str, parts: Parts, response: Any) -> list[Outgoing]:
+    async def _refused(self, address: str, parts: Parts, response: Any) -> list[Outgoing]:
         """The messages of partitions that have an error, or that the response lacks."""
-        codes = {(topic, one.partition): one.error_code for topic, one in flat(response.topics)}
+        found = {(topic, one.partition): one for topic, one in flat(response.topics)}
         failed = []
         for place, some in sorted(parts.items(), key=lambda item: item[0]):
-            code = codes.get(place, PartitionError.UNKNOWN)
+            one = found.get(place)
+            code = PartitionError.UNKNOWN if one is None else one.error_code
             if code != PartitionError.NONE:
                 self._why = f"{address} answers {error_name(code)} for {place[0]}-{place[1]}"
                 failed += some
+            elif self.confirm is not None:
+                sent = tuple(each.message for each in some)
+                await self.confirm(Acknowledged(*place, found[place].offset, sent))
         return failed
 
 

@@ -11,7 +11,7 @@ from watchkeeper.model.clients.producer.batch_sender import BatchSender
 from watchkeeper.model.clients.producer.interceptors import Hooks
 from watchkeeper.model.clients.producer.producer import Plugins, ProducerData
 from watchkeeper.model.clients.producer.record_batch import ENCODERS, RecordBatch
-from watchkeeper.model.clients_08.dispatcher import Dispatcher, Keyed
+from watchkeeper.model.clients_08.dispatcher import Confirm, Dispatcher, Keyed
 from watchkeeper.model.clients_08.settings import PARTITIONERS, ProducerSettings08
 from watchkeeper.model.log.format.requests import ANY_PARTITION
 
@@ -19,20 +19,26 @@ from watchkeeper.model.log.format.requests import ANY_PARTITION
 class Producer08:
     """Sends the messages of an application."""
 
+    dispatcher_class: type[Dispatcher] = Dispatcher
+
     def __init__(
         self,
         settings: ProducerSettings08,
         plugins: Plugins | None = None,
         *,
         name: str = "producer",
+        confirm: Confirm | None = None,
     ) -> None:
+        """`confirm` is called with what leaders have confirmed, which `send` does not return."""
         plugins = plugins or Plugins()
         self.settings = settings
         self.name = name
         self.is_closed = False
         self._encode = plugins.encoder or ENCODERS[settings.serializer]
         partitioner = plugins.partitioner or PARTITIONERS[settings.partitioner]
-        self._dispatcher = Dispatcher(settings, partitioner, name=name)
+        self._dispatcher = self.dispatcher_class(
+            settings, partitioner, name=name, confirm=confirm
+        )
         self._has_begun = False
         self._queue = BatchSender(
             f"{name} to its brokers",

@@ -77,8 +77,9 @@ PRODUCER_SETTINGS_08 = (
         "request.required.acks",
         "acks",
         0,
-        "0: no response; 1: the leader has the messages; -1: every replica in sync has them",
-        choices=(0, 1, -1),
+        "0: no response; 1: the leader has the messages; -1: every replica in sync has them; "
+        "more than 1: so many of them, with the leader",
+        least=-1,
     ),
     Setting(
         "request.timeout.ms",
@@ -176,6 +177,8 @@ assert {row.field for row in PRODUCER_SETTINGS_08} == {
     field.name for field in fields(ProducerSettings08)
 }
 
+MOST_REPLICAS = 2**15 - 1
+"""In a request: `request.required.acks` takes two bytes."""
 OF_QUEUES = (
     "queue.buffering.max.ms",
     "queue.buffering.max.messages",
@@ -200,6 +203,8 @@ def producer_settings_08(given: Mapping[str, Any]) -> ProducerSettings08:
 def _contradiction(settings: ProducerSettings08, given: Mapping[str, Any]) -> str:
     if not settings.brokers:
         return "metadata.broker.list is not given; name some brokers of the cluster"
+    if settings.acks > MOST_REPLICAS:
+        return f"request.required.acks is {settings.acks}; expected at most {MOST_REPLICAS}"
     if settings.type == "sync" and any(key in given for key in OF_QUEUES):
         return (
             f"{', '.join(OF_QUEUES)} are about the queue of an asynchronous producer; set "

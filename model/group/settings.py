@@ -33,6 +33,8 @@ class ConsumerSettings:
     exclude_internal_topics: bool
     assignor: str
     fetch_bytes: int
+    fetch_min_bytes: int
+    fetch_wait_ms: int
     fetch_backoff_ms: int
     queued_chunks: int
     socket_timeout_ms: int
@@ -157,6 +159,22 @@ SETTINGS = (
         least=1,
     ),
     Setting(
+        "fetch_min_bytes",
+        "fetch.min.bytes",
+        "fetch.min.bytes",
+        1,
+        1,
+        "0.8: how much a broker waits for before it answers a fetch",
+    ),
+    Setting(
+        "fetch_wait_ms",
+        "fetch.wait.max.ms",
+        "fetch.wait.max.ms",
+        100,
+        100,
+        "0.8: how long it waits for that",
+    ),
+    Setting(
         "fetch_backoff_ms",
         "fetcher.backoff.ms",
         "refresh.leader.backoff.ms",
@@ -239,6 +257,9 @@ SETTINGS = (
 )
 
 assert {row.field for row in SETTINGS} == {row.name for row in fields(ConsumerSettings)}
+
+OF_FETCHES_08 = ("fetch_min_bytes", "fetch_wait_ms")
+"""The settings that only fetches in the protocol of 0.8 have."""
 
 KEYS = {key: row for row in SETTINGS for key in (row.key_07, row.key_08)}
 

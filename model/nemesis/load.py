@@ -28,7 +28,8 @@ class Load:
     @classmethod
     def of(cls, action: Action, effect: FaultEffect) -> Load:
         """The load that a timeline action describes."""
-        acks = ACKS[action.option("acks", "leader")]
+        acks = action.option("acks", "leader")
+        acks = ACKS.get(acks, acks)
         return cls(int(action.option("rate")), int(action.option("size", 100)), effect, acks)
 
     @property

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.clients.producer.settings import ProducerSettings
+from watchkeeper.model.clients_08.settings import ProducerSettings08
 from watchkeeper.model.controller.state_machines.variants import (
     AddedPartitions,
     ControllerVariant,
@@ -214,6 +216,15 @@ class ConsumerPlan:
     """A program of the user's own in place of the shipped consumer."""
 
 
+class ConsumerFetches(StrEnum):
+    """How the consumers of a group fetch from brokers that replicate."""
+
+    RECORDS = "records"
+    """In a layout of this project."""
+    KAFKA_08 = "as in 0.8"
+    """With the requests of 0.8, as consumers in applications do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handling:
     """How the application of a member handles the messages it receives."""
@@ -237,13 +248,21 @@ class ProducerPlan:
 
     node: str
     cluster: str
-    settings: ProducerSettings
+    settings: ProducerSettings | ProducerSettings08
+    """Those of 0.8 if the brokers of its cluster replicate."""
     variant: Variant
-    """Which clients it uses: those of Kafka 0.7.2, or the corrected ones."""
+    """Which clients of 0.7 it uses: those of Kafka 0.7.2, or the corrected ones."""
     keys: int = 0
     """The number of distinct keys of its messages; 0 for messages without a key."""
     is_balanced: bool = False
     """Whether a balancer deals its connections out to the brokers."""
+    first_number: int = 0
+    """Of its messages. No two messages of a cluster that replicates have the same number."""
+
+    @property
+    def replicates(self) -> bool:
+        """Whether the brokers that it sends to replicate."""
+        return isinstance(self.settings, ProducerSettings08)
 
     @property
     def name(self) -> str:
@@ -296,6 +315,8 @@ class GroupPlan:
     handling: Handling = Handling()
     forwards: Forwarding | None = None
     """The target cluster, if the group is one of a mirror's."""
+    fetches: ConsumerFetches = ConsumerFetches.RECORDS
+    """How they fetch, if brokers replicate."""
     follows: str = ""
     """The group on another cluster that it takes over from: what that group consumed counts as
     consumed."""
@@ -364,6 +385,10 @@ class Plan:
     def cluster(self, name: str) -> ClusterPlan:
         """The cluster of this name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
+
+    def senders_to(self, cluster: str) -> tuple[ProducerPlan, ...]:
+        """The producers that send to a cluster."""
+        return tuple(plan for plan in self.producers if plan.cluster == cluster)
 
     def prefix_of(self, cluster: str) -> str:
         """What the names of a cluster's processes begin with; empty where it is the only one."""

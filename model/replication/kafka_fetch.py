@@ -137,7 +137,9 @@ async def serve_kafka_fetch(all_of: Replicas, request: FetchRequest) -> FetchRes
     )
     wait_ms = request.max_wait_ms if request.min_bytes > 0 else 0
     replica = max(request.replica_id, CONSUMER)
-    fetched = await serve_fetch(all_of, FetchRecords(replica, wanted, max(wait_ms, 0)))
+    fetched = await serve_fetch(
+        all_of, FetchRecords(replica, wanted, max(wait_ms, 0)), min_bytes=request.min_bytes
+    )
     parts = (
         (topic, _to_send(one, part, _most_bytes(all_of, topic, one)))
         for (topic, one), part in zip(places, fetched.parts, strict=True)

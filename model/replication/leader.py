@@ -29,7 +29,7 @@ from watchkeeper.model.actor.operations import Create, SetData
 from watchkeeper.model.actor.tasks import take
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, IsrChange, PartitionState
-from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
+from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges, size_of
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
 from watchkeeper.model.replication.replica import Arrival, Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
@@ -53,6 +53,8 @@ from watchkeeper.model.trace.kinds import EventKind
 
 RECORDS_A_FETCH = 1_000
 """About `replica.fetch.max.bytes`."""
+THE_LEADER = 1
+"""`acks`: the leader has the messages."""
 CONFIRMATION_MS = 5
 """The pause between two looks at what followers have fetched."""
 
@@ -99,7 +101,11 @@ async def append_records(
     acks: int,
     timeout_ms: int,
 ) -> Appended:
-    """Append the records that a function makes of the first offset and the leader's epoch."""
+    """Append the records that a function makes of the first offset and the leader's epoch.
+
+    With `acks` above 1 so many members of the ISR have to have them, whatever
+    `min.insync.replicas` says. An ISR that is smaller never does: the time runs out.
+    """
     replica = all_of.by_partition.get(partition)
     if replica is None:
         return Appended(ErrorCode.UNKNOWN_PARTITION)
@@ -111,9 +117,9 @@ async def append_records(
     offset = replica.end
     await store(all_of, replica, records(offset, replica.leader_epoch))
     queue = all_of.fresh_queue("append")
-    waits = acks == ALL
+    waits = acks == ALL or acks > THE_LEADER
     if waits:
-        replica.waiting.append(WaitingAppend(replica.end, queue))
+        replica.waiting.append(WaitingAppend(replica.end, queue, max(acks, 0)))
     await all_of.raise_high_watermark(replica)
     await all_of.wake_fetches(replica, of_consumers=False)
     if not waits:
@@ -190,20 +196,45 @@ def _fetched(replica: Replica, broker: int) -> int:
 # --- followers and consumers -----------------------------------------------------------
 
 
-async def serve_fetch(all_of: Replicas, request: FetchRecords) -> FetchedRecords:
-    """Answer a follower or a consumer; without anything new, wait for something to come."""
+async def serve_fetch(
+    all_of: Replicas, request: FetchRecords, *, min_bytes: int = 1
+) -> FetchedRecords:
+    """Answer a follower or a consumer; without anything new, wait for something to come.
+
+    Where `min_bytes` are wanted, it waits for so much, unless a partition has an error.
+    """
     of_consumer = request.replica == CONSUMER
     parts = _parts(all_of, request)
     for wanted, part in zip(request.wanted, parts, strict=True):
         if part.error is ErrorCode.NONE and not of_consumer:
             await _note_fetch(all_of, request.replica, wanted)
-    if request.wait_ms and not any(part.records or part.error for part in parts):
-        queue = all_of.fresh_queue("fetch")
-        partitions = frozenset(wanted.partition for wanted in request.wanted)
-        all_of.arrivals[queue] = Arrival(partitions, of_consumer)
-        await take(queue, timeout_ms=request.wait_ms)
-        all_of.arrivals.pop(queue, None)
+    if request.wait_ms:
+        deadline_ms = all_of.now_ms() + request.wait_ms
+        while not _is_enough(parts, min_bytes):
+            await _arrival(all_of, request, deadline_ms - all_of.now_ms())
+            parts = _parts(all_of, request)
+            # For any bytes at all one arrival is waited for: what woke it up is for the caller.
+            if min_bytes <= 1 or all_of.now_ms() >= deadline_ms:
+                break
     return FetchedRecords(_parts(all_of, request))
+
+
+def _is_enough(parts: Sequence[FetchedPart], min_bytes: int) -> bool:
+    """Whether a fetch is answered: enough records, or an error."""
+    if any(part.error for part in parts):
+        return True
+    if min_bytes <= 1:
+        return any(part.records for part in parts)
+    return sum(size_of(part.records) for part in parts) >= min_bytes
+
+
+async def _arrival(all_of: Replicas, request: FetchRecords, wait_ms: int) -> None:
+    """Wait until something new has come to one of the partitions, or for so long."""
+    queue = all_of.fresh_queue("fetch")
+    partitions = frozenset(wanted.partition for wanted in request.wanted)
+    all_of.arrivals[queue] = Arrival(partitions, request.replica == CONSUMER)
+    await take(queue, timeout_ms=max(wait_ms, 0))
+    all_of.arrivals.pop(queue, None)
 
 
 def _parts(all_of: Replicas, request: FetchRecords) -> tuple[FetchedPart, ...]:
@@ -258,6 +289,21 @@ async def _note_fetch(all_of: Replicas, broker: int, wanted: Wanted) -> None:
         follower.caught_up_ms = now
         await change_isr(all_of, replica, (*replica.isr, broker))
     await all_of.raise_high_watermark(replica)
+    await all_of.answer_waiting(replica, _reached(replica), ErrorCode.NONE)
+
+
+def _reached(replica: Replica) -> list[WaitingAppend]:
+    """Return the producers whose messages as many members of the ISR have as they wait for."""
+    ends = [
+        follower.end
+        for broker, follower in replica.followers.items()
+        if broker in replica.isr and follower.end is not None
+    ]
+    return [
+        one
+        for one in replica.waiting
+        if one.members and THE_LEADER + sum(end >= one.end for end in ends) >= one.members
+    ]
 
 
 def _may_join(all_of: Replicas, replica: Replica, end: int) -> bool:

@@ -6,6 +6,10 @@
 The format of 0.8 has no field for the epoch, which Kafka stores since 0.11. As the key it is
 covered by the CRC, and programs that read the format of 0.8 can show it.
 
+A load whose producers speak the protocol of 0.8 has a key of its own, or none, and a value that
+names the producer. A leader stores it with its epoch, and with the producer and the key behind
+that in the key.
+
 A message of another program, such as a producer of Kafka, is kept byte for byte: replicas have to
 be equal. It names no epoch. A compressed one has the offset of the last message in it; the
 offsets before have no entry.
@@ -37,6 +41,15 @@ MESSAGE_BYTES = 4 + KEY.size + VALUE.size
 ENTRY_BYTES = HEAD.size + KEY.size + VALUE.size
 """The size in a message set of a record without a message of its own; each has the same."""
 ZEROS = bytes(VALUE_BYTES - NUMBER.size)
+SENT_TAIL = b"of load\n"
+"""The end of the value of a message that a producer of a load sends."""
+LONGEST_NAME = VALUE_BYTES - NUMBER.size - len(SENT_TAIL)
+"""The most bytes of the name of such a producer."""
+PRODUCED = b"\xff"
+"""Begins what a record holds beside its number if a producer by name has sent it.
+
+A message set begins with an offset, which is not negative.
+"""
 LONGEST_GAP = 10_000_000
 """More offsets than that are not left out between two entries: the offset is damaged."""
 
@@ -44,6 +57,13 @@ LONGEST_GAP = 10_000_000
 def value_of(number: int) -> bytes:
     """Return the value of the message with a number."""
     return NUMBER.pack(number).ljust(VALUE_BYTES, b"\0")
+
+
+def sent_value(producer: str, number: int) -> bytes:
+    """Return the value of a message that a producer of a load sends."""
+    name = producer.encode()
+    assert len(name) <= LONGEST_NAME, f"{producer} has a name of at most {LONGEST_NAME} bytes"
+    return NUMBER.pack(number) + name.ljust(LONGEST_NAME, b"\0") + SENT_TAIL
 
 
 def number_in(value: bytes | None, where: str) -> int:
@@ -87,6 +107,15 @@ def producer_of(partition: Partition) -> str:
     return f"writer of {partition}"
 
 
+def _producer_of(partition: Partition, message: bytes) -> str:
+    """Return the producer of a message, by what its record holds; empty for that of a broker."""
+    if not message:
+        return producer_of(partition)
+    if message.startswith(PRODUCED):
+        return message[len(PRODUCED) :].partition(b"\0")[0].decode()
+    return ""
+
+
 def message_ranges(
     partition: Partition, start: int, records: Sequence[Record]
 ) -> Iterator[MessageRange]:
@@ -101,15 +130,20 @@ def message_ranges(
             continue
         first, size = records[begin].number, at - begin
         offset = start + begin
-        if not records[begin].message and first != NO_NUMBER:
-            yield MessageRange(producer_of(partition), first, first + size, offset, offset + size)
+        producer = _producer_of(partition, records[begin].message)
+        if producer and first != NO_NUMBER:
+            yield MessageRange(producer, first, first + size, offset, offset + size)
         begin = at
 
 
-def decoded(data: bytes, first_offset: int | None = None) -> Iterator[Record]:
+def decoded(
+    data: bytes, first_offset: int | None = None, *, taken_in: int | None = None
+) -> Iterator[Record]:
     """Yield the records of a message set, from an offset or from that of its first entry on.
 
-    An offset without an entry yields a hidden record. Raises a `LogError`.
+    An offset without an entry yields a hidden record. With `taken_in`, the epoch of a leader, the
+    messages come from a producer: those of a load become records of that epoch. Raises a
+    `LogError`.
     """
     at = first_offset
     for entry in entries(data):
@@ -119,8 +153,21 @@ def decoded(data: bytes, first_offset: int | None = None) -> Iterator[Record]:
             raise InvalidMessage(f"offset {offset}", f"{gap} offsets have no entry before it")
         if gap >= 0:
             yield from repeat(HIDDEN, gap)
-            yield _record(data, entry)
+            of_load = None if taken_in is None else _record_of_load(entry, taken_in)
+            yield of_load or _record(data, entry)
             at = offset + 1
+
+
+def _record_of_load(entry: Step, epoch: int) -> Record | None:
+    """Return the record of a message that a producer of a load has sent; None for another."""
+    _, _, _, attributes, key, value = entry
+    if attributes or value is None or len(value) != VALUE_BYTES:
+        return None
+    if not value.endswith(SENT_TAIL):
+        return None
+    name = bytes(value[NUMBER.size : -len(SENT_TAIL)]).rstrip(b"\0")
+    message = b"".join((PRODUCED, name, b"\0", bytes(key or b"")))
+    return Record(epoch, NUMBER.unpack_from(value)[0], message)
 
 
 def _record(data: bytes, entry: Step) -> Record:

@@ -69,11 +69,13 @@ class Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class WaitingAppend:
-    """A producer that waits until the ISR has what it sent."""
+    """A producer that waits until the ISR, or some members of it, have what it sent."""
 
     end: int
     queue: str
     """Where the answer to it is put."""
+    members: int = 0
+    """How many members of the ISR, with the leader, it waits for; 0: all of them."""
 
 
 @dataclass(slots=True)

@@ -424,7 +424,8 @@ class Replicas:
         replica.high_watermark = min(ends)
         await self._note(EventKind.COMMITTED, replica)
         await self.wake_fetches(replica, of_consumers=True)
-        done = [one for one in replica.waiting if one.end <= replica.high_watermark]
+        committed = (one for one in replica.waiting if one.end <= replica.high_watermark)
+        done = [one for one in committed if not one.members]
         enough = len(replica.isr) >= self.min_in_sync(replica.partition.topic)
         code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         await self.answer_waiting(replica, done, code)

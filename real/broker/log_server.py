@@ -109,7 +109,7 @@ class LogServer(ABC, Generic[L]):
         Raises a LogError or StorageError if the logs cannot be opened, EnvironmentProblem if the
         port is taken.
         """
-        self._listener = _bound_socket(self.port)
+        self._listener = bound_socket(self.port)
         self.port = self._listener.getsockname()[1]
         started = await self._tasks.run(self.logs.start(deleted), self)
         self._opened(started)
@@ -240,7 +240,7 @@ class LogServer(ABC, Generic[L]):
         self.end(f"{name}: {type(error).__name__}: {error}")
 
 
-def _bound_socket(port: int) -> socket.socket:
+def bound_socket(port: int) -> socket.socket:
     """A bound socket that does not listen yet: early connections are refused."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

@@ -7,6 +7,7 @@ and followers of Kafka 0.8. The requests of one connection are answered one afte
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -57,6 +58,10 @@ class ReplicaServer:
         """Listen; raises OSError if the port cannot be had."""
         self._server = await asyncio.start_server(self._serve, host, port)
 
+    async def open_on(self, listener: socket.socket) -> None:
+        """Listen on a socket that has its port."""
+        self._server = await asyncio.start_server(self._serve, sock=listener)
+
     async def close(self) -> None:
         """Listen no more, and close every connection."""
         assert self._server is not None, "what is closed was open"
@@ -77,6 +82,9 @@ class ReplicaServer:
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, LogError):
             # The peer is gone, or it is no broker: it sees that its connection is closed.
+            return
+        except asyncio.CancelledError:
+            # The port is closed. asyncio reports a task of a stream that ends as cancelled.
             return
         except Exception as error:
             self.failed("serve a connection", error)

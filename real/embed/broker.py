@@ -17,6 +17,7 @@ from typing import Any
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Command, CommandKind
 from watchkeeper.model.actor.operations import Create, Exists, Multi, Operation, Pipelined
+from watchkeeper.model.actor.program import Program
 from watchkeeper.model.actor.rpc import Call
 from watchkeeper.model.broker import registration
 from watchkeeper.model.group.layout_detection import detecting
@@ -72,9 +73,8 @@ class Broker(Member):
         me = broker_given(id, (host, port), topics or {}, variant, layout, session_timeout_ms)
         self.me = me
         self._is_registered = False
-        program_of = registration.broker
         super().__init__(
-            program_of(me) if layout or topics else detecting(me, program_of),
+            self.program_of(me) if layout or topics else detecting(me, self.program_of),
             hosts,
             name=me.node,
             logger=logging.getLogger("watchkeeper.broker"),
@@ -82,6 +82,10 @@ class Broker(Member):
             kazoo=kazoo,
             resends_watches=True,
         )
+
+    def program_of(self, me: registration.Broker) -> Program:
+        """Return the program that registers a broker; one that does more has another."""
+        return registration.broker(me)
 
     def set_topic(self, topic: str, partitions: int) -> None:
         """Register the number of partitions of a topic on this broker; 0 removes the topic.
@@ -109,7 +113,7 @@ class Broker(Member):
 
     def _saw(self, effect: Operation[Any] | Pipelined | Call, answer: Any) -> None:
         if (
-            isinstance(effect, Call)
+            not isinstance(effect, Operation | Pipelined)
             or effect.purpose != "register"
             or isinstance(answer, Failure)
         ):

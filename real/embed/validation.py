@@ -10,7 +10,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from watchkeeper.model.broker.registration import Broker
-from watchkeeper.model.group.settings import ConsumerSettings, consumer_settings
+from watchkeeper.model.group.settings import (
+    OF_FETCHES_08,
+    ConsumerSettings,
+    consumer_settings,
+    setting,
+)
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.registry.paths import Layout
@@ -126,6 +131,12 @@ def connector_given(
     if protocol not in ("0.7", "0.8"):
         raise ValueError(f"protocol is {protocol!r}; expected '0.7' or '0.8'")
     me = consumer_given(group, Subscription(), variant, protocol, config, consumer_id, host)
+    for key in config or {}:
+        if protocol == "0.7" and setting(key).field in OF_FETCHES_08:
+            raise ValueError(
+                f"{key} has no effect: fetches of 0.7 are answered at once; leave it out, or "
+                "choose protocol='0.8'"
+            )
     return replace(me, settings=consumer_settings(me.variant.release, config))
 
 

@@ -37,7 +37,7 @@ def run(context: MemberContext) -> Ended:
     job, role = context.job, context.job.role
     assert isinstance(role, ConsumerRole), "the job of a consumer has its role"
     journal = TraceListener(partial(_write, context))
-    connector = connector_of(role.me, role.variant, journal, role.brokers)
+    connector = connector_of(role.me, role.variant, journal, role.brokers, role.fetches)
     application, streams = _application(job.node, role, connector)
     program = job.program if role.has_own_program else replace(job.program, me=connector.me)
     driver = context.task_driver(program, role.balancer, role.target)

@@ -13,7 +13,7 @@ from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.log_manager import LogManager
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
-from watchkeeper.model.plan.plan import Forwarding, Handling, ProducerPlan
+from watchkeeper.model.plan.plan import ConsumerFetches, Forwarding, Handling, ProducerPlan
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.real.results.of_member import DatabaseStore, SegmentStore
 from watchkeeper.real.storage.metrics import MeteredStorage
@@ -74,6 +74,8 @@ class ConsumerRole:
     """The data plane file of the cluster that a mirror sends to."""
     brokers: tuple[str, ...] = ()
     """The addresses of the brokers of a cluster that replicates."""
+    fetches: ConsumerFetches = ConsumerFetches.RECORDS
+    """How it fetches from them."""
 
 
 @dataclass(frozen=True)

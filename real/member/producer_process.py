@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from watchkeeper.model.actor.program import Ended
-from watchkeeper.model.clients.compositions.kafka_07 import clients_of
 from watchkeeper.model.clients.compositions.load_generator import LoadGenerator
+from watchkeeper.model.clients.compositions.load_producer import load_messages, load_producer
 from watchkeeper.model.delivery.message_id import payload_of
 from watchkeeper.real.member.context import MemberContext
 from watchkeeper.real.member.job import ProducerRole
@@ -41,9 +41,8 @@ class _Sender:
         self.report = report
         self.plan = role.plan
         self.driver = driver
-        clients = clients_of(role.plan.variant)
-        self.producer = clients.producer(role.plan.settings, name=role.plan.name)
-        self.next = (role.life - 1) * NUMBERS_OF_A_LIFE
+        self.producer = load_producer(role.plan)
+        self.next = role.plan.first_number + (role.life - 1) * NUMBERS_OF_A_LIFE
         self.sendings: dict[int, LoadGenerator] = {}
         self.flowing: set[int] = set()
 
@@ -54,7 +53,7 @@ class _Sender:
             self.producer,
             topic,
             message["rate_per_1000_s"],
-            make=partial(_payloads, self.plan.name, message["size"]),
+            make=load_messages(self.plan, partial(_payloads, self.plan.name, message["size"])),
             numbers=partial(self._numbers, number),
             keys=self.plan.keys,
         )

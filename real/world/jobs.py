@@ -85,6 +85,7 @@ class Jobs:
             forwards=group.forwards,
             target=self._target(group),
             brokers=cluster.plan.leader_brokers,
+            fetches=group.fetches,
         )
 
     def _target(self, group: GroupPlan) -> str | None:

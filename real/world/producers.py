@@ -32,7 +32,7 @@ class Producers:
         self.writers = {
             plan.writer(world.plan.prefix_of(plan.name)): plan.name
             for plan in world.plan.clusters
-            if plan.replication is not None
+            if plan.replication is not None and not world.plan.senders_to(plan.name)
         }
         """The writer of a cluster -> the cluster."""
         self._loads: dict[int, _Share] = {}

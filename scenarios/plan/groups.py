@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from watchkeeper.model.actor.program import Program
-from watchkeeper.model.group.settings import KEYS, ConsumerSettings, consumer_settings
+from watchkeeper.model.group.settings import (
+    KEYS,
+    OF_FETCHES_08,
+    ConsumerSettings,
+    consumer_settings,
+)
 from watchkeeper.model.group.variants import Variant
-from watchkeeper.model.plan.plan import ConsumerPlan, GroupPlan
+from watchkeeper.model.plan.plan import ConsumerFetches, ConsumerPlan, GroupPlan
 from watchkeeper.model.registry.subscription import Subscription
 from watchkeeper.model.registry.topic_filter import BadFilter, compiled, normalise
 from watchkeeper.scenarios.plan.context import Context
@@ -58,8 +63,21 @@ def group(context: Context, name: str, program: Program | None) -> GroupPlan:
         guarantee(context, name),
         handling(context, name),
         forwarding(context, name),
+        _fetches(context, name),
         _followed(context, name),
     )
+
+
+def _fetches(context: Context, name: str) -> ConsumerFetches:
+    """How the consumers fetch; only brokers that replicate are fetched from in two ways."""
+    model = context.scenario.groups[name]
+    fetches = ConsumerFetches(model.fetches)
+    cluster = context.cluster_of(name)
+    replicates = context.scenario.clusters[cluster].replication is not None
+    if "fetches" in model.model_fields_set and not replicates:
+        message = f"has no effect: cluster {cluster} lacks `replication`; leave it out"
+        context.problem(("groups", name, "fetches"), message)
+    return fetches
 
 
 def _followed(context: Context, name: str) -> str:
@@ -225,7 +243,11 @@ def _settings(
 def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> None:
     """Refuse settings without an effect: those of the message path where a log is only a rate."""
     cluster, has_storage = context.cluster_of(str(path[1])), _has_storage(context, str(path[1]))
+    fetches = context.scenario.groups[str(path[1])].fetches
     for key in config:
+        if _field(key) in OF_FETCHES_08 and fetches != ConsumerFetches.KAFKA_08.value:
+            message = f"has no effect without `fetches: {ConsumerFetches.KAFKA_08}`; leave it out"
+            context.problem(_place_of(context, path, key), message)
         if _field(key) in OF_MESSAGES and not has_storage:
             message = f"is about messages: cluster {cluster} lacks `storage` and `replication`"
             context.problem(_place_of(context, path, key), message)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from watchkeeper.model.clients.errors import InvalidConfig
 from watchkeeper.model.clients.producer.settings import ProducerSettings, producer_settings
+from watchkeeper.model.clients_08.settings import ProducerSettings08, producer_settings_08
 from watchkeeper.model.log.settings import log_settings
 from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
 from watchkeeper.model.plan.plan import Handling, ProducerPlan, StoragePlan, balancer
@@ -18,12 +20,25 @@ from watchkeeper.scenarios.text.errors import expected
 
 ONLY = "producer"
 """The name of the producer in a scenario that names none."""
+LONGEST_PRODUCER = 70
+"""Characters of a name; a message has room for it and for the number of the process."""
 COUNTS = "topic.partition.count.map"
 NOT_OF_SCENARIOS = {
     "zk.connect": "is the ZooKeeper of the producer's `cluster`; leave it out",
     "serializer.class": "has no effect: the messages of a run are bytes; leave it out",
 }
 """Settings of producers that the scenario itself decides."""
+NOT_OF_REPLICATED = {
+    "metadata.broker.list": "is the brokers of the producer's `cluster`; leave it out",
+    "client.id": "has no effect: the brokers of a run keep no log of requests; leave it out",
+    "serializer.class": NOT_OF_SCENARIOS["serializer.class"],
+    "compression.codec": "has no effect: brokers that replicate account for single messages; "
+    "leave it out",
+    "compressed.topics": "has no effect without `compression.codec`; leave it out",
+}
+"""The same of producers of 0.8."""
+NUMBERS_OF_A_PRODUCER = 10**12
+"""The first number of the messages of a producer of 0.8 is a multiple of this."""
 
 
 def storage(context: Context, cluster: str, layout: Layout) -> StoragePlan | None:
@@ -65,10 +80,10 @@ def _check_topics(context: Context, cluster: str, path: Path, topics: Iterable[s
 def producers(context: Context) -> tuple[ProducerPlan, ...]:
     """The producers that the scenario names, or one for each cluster that stores messages."""
     named = context.scenario.producers
-    storing = [
-        name for name, cluster in context.scenario.clusters.items() if cluster.storage is not None
-    ]
+    clusters = context.scenario.clusters
+    storing = [name for name, cluster in clusters.items() if has_messages(cluster)]
     if not named:
+        storing = [name for name in storing if clusters[name].storage is not None]
         only = ProducerModel.model_validate({})
         several = len(storing) > 1
         return tuple(
@@ -76,12 +91,20 @@ def producers(context: Context) -> tuple[ProducerPlan, ...]:
             for cluster in storing
         )
     return tuple(
-        _producer(context, name, at, model, cluster)
-        for name, model in named.items()
-        for cluster in (_cluster_of(context, name, model, storing),)
-        if cluster is not None
-        for at in range(model.number)
+        _numbered(place, plan)
+        for place, plan in enumerate(
+            _producer(context, name, at, model, cluster)
+            for name, model in named.items()
+            for cluster in (_cluster_of(context, name, model, storing),)
+            if cluster is not None
+            for at in range(model.number)
+        )
     )
+
+
+def _numbered(place: int, plan: ProducerPlan) -> ProducerPlan:
+    """Give a producer numbers that no other one uses, where brokers know messages by them."""
+    return replace(plan, first_number=place * NUMBERS_OF_A_PRODUCER * plan.replicates)
 
 
 def _cluster_of(
@@ -93,20 +116,22 @@ def _cluster_of(
         return model.cluster
     path: Path = ("producers", name)
     if model.cluster is not None:
-        message = expected(model.cluster, "a cluster with `storage`", storing)
+        message = expected(model.cluster, "a cluster with `storage` or `replication`", storing)
         context.problem((*path, "cluster"), message)
     elif storing:
         message = f"needs `cluster`, since several store messages: {', '.join(storing)}"
         context.problem(path, message)
     else:
-        context.problem(path, "has nothing to send to: no cluster has `storage`")
+        message = "has nothing to send to: no cluster has `storage` or `replication`"
+        context.problem(path, message)
     return None
 
 
 def _producer(
     context: Context, name: str, at: int, model: ProducerModel, cluster: str
 ) -> ProducerPlan:
-    settings = _settings(context, name, model, cluster)
+    replicates = context.scenario.clusters[cluster].storage is None
+    settings = (_settings_08 if replicates else _settings)(context, name, model, cluster)
     path: Path = ("clusters", cluster, "variant")
     variant = context.variant_named(context.scenario.clusters[cluster].variant, path)
     return ProducerPlan(f"{name}/{at}", cluster, settings, variant, model.keys, model.balanced)
@@ -133,6 +158,29 @@ def _settings(
 
     _check_topics(context, cluster, path, settings.compressed_topics)
     return settings
+
+
+def _settings_08(
+    context: Context, name: str, model: ProducerModel, cluster: str
+) -> ProducerSettings08:
+    """The settings of a producer of 0.8, which knows every broker of its cluster."""
+    path: Path = ("producers", name)
+    if model.balanced:
+        message = "has no effect: a producer of 0.8 sends to the leaders of partitions"
+        context.problem((*path, "balanced"), message)
+    if len(name) > LONGEST_PRODUCER:
+        message = f"is longer than {LONGEST_PRODUCER} characters, which a message has room for"
+        context.problem(path, message)
+    for key in NOT_OF_REPLICATED.keys() & model.config.keys():
+        context.problem((*path, "config", key), NOT_OF_REPLICATED[key])
+    brokers = ",".join(entry.partition(":")[2] for entry in context.addresses[cluster].split(","))
+    fixed = {"metadata.broker.list": brokers}
+    given = {key: value for key, value in model.config.items() if key not in NOT_OF_REPLICATED}
+    try:
+        return producer_settings_08({**given, **fixed})
+    except InvalidConfig as error:
+        context.problem((*path, "config"), str(error))
+        return producer_settings_08({"metadata.broker.list": "none.example:9092"})
 
 
 # --- groups ----------------------------------------------------------------------------

@@ -47,6 +47,8 @@ class Names:
     ) -> None:
         self.clusters = clusters
         self.entries = entries
+        self.sent_to = frozenset(producer.cluster for producer in producers)
+        """The clusters that have producers."""
         self.processes = processes
         prefixes = {
             cluster.name: f"{cluster.name}:" if len(clusters) > 1 else "" for cluster in clusters
@@ -182,6 +184,7 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
             yield ("on", "node"), expected(entry.on.node, f"a {either(kinds)}", members)
     if verb.name == "produce":
         yield from _wrong_sender(names, entry.from_)
+        yield from _wrong_acks(names, entry)
     elif entry.from_ is not None:
         yield from _wrong_side(names, target, entry.from_)
 
@@ -280,6 +283,18 @@ def _wrong_sender(names: Names, sender: str | None) -> Iterator[tuple[tuple[str,
     sets = sorted({name.partition("/")[0] for name in names.known["producer"]})
     if sender is not None and sender not in sets:
         yield ("from",), expected(sender, "a producer", sets)
+
+
+def _wrong_acks(names: Names, entry: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Refuse options of a load without an effect on the producers of 0.8 that send it."""
+    cluster = names.cluster_of(entry.produce)
+    if cluster.replication is None or cluster.name not in names.sent_to:
+        return
+    if entry.acks is not None:
+        message = "is a setting of the producers: set `request.required.acks` in their `config`"
+        yield ("acks",), message
+    if entry.size is not None:
+        yield ("size",), "has no effect: messages to brokers that replicate have one size"
 
 
 def _wrong_side(names: Names, target: str, other: str) -> Iterator[tuple[tuple[str, ...], str]]:

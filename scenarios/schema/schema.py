@@ -202,6 +202,11 @@ class GroupModel(Model):
     fetch_every: Lasting = Field(
         "1s", validate_default=True, description="the fetch interval of each consumer"
     )
+    fetches: Literal["records", "as in 0.8"] = Field(
+        "records",
+        description="replicated: how consumers fetch: `records`, in a layout of this project, or "
+        "`as in 0.8`, with the requests of Kafka's consumers",
+    )
     guarantee: Guaranteed | None = Field(
         None, description="its delivery guarantee, which is judged"
     )
@@ -264,9 +269,9 @@ OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
     "size": ("size", Size, "the size of a message"),
     "acks": (
         "acks",
-        Literal["none", "leader", "all"],
-        "replicated: whose confirmation a producer waits for: none, the leader's, or that of "
-        "every member of the ISR",
+        Literal["none", "leader", "all"] | Annotated[int, Field(ge=2, le=10)],
+        "replicated: whose confirmation a producer waits for: none, the leader's, that of every "
+        "member of the ISR, or with a number that of so many members, with the leader",
     ),
     "times": ("times", Annotated[int, Field(ge=2, le=10_000)], "the factor"),
     "data": ("data", Annotated[str, Field(max_length=MOST_DATA)], "the data as text"),

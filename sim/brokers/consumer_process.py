@@ -101,7 +101,7 @@ def stream_fetcher(
     `brokers` has the brokers of a cluster that replicates.
     """
     journal = TraceListener(partial(_write, tasks.node))
-    connector = connector_of(me, variant, journal, brokers)
+    connector = connector_of(me, variant, journal, brokers, group.fetches)
     application: Application | Mirror
     if group.forwards is not None:
         application = Mirror(connector, group.forwards, tasks.node.name)

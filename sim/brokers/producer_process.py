@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from watchkeeper.model.clients.compositions.kafka_07 import clients_of
 from watchkeeper.model.clients.compositions.load_generator import LoadGenerator
+from watchkeeper.model.clients.compositions.load_producer import load_messages, load_producer
 from watchkeeper.model.log.format.contents import Series
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.plan.plan import ProducerPlan
@@ -19,7 +19,7 @@ class ProducerProcess:
     def __init__(self, plan: ProducerPlan, tasks: Tasks) -> None:
         self.plan = plan
         self.tasks = tasks
-        self.producer = clients_of(plan.variant).producer(plan.settings, name=plan.name)
+        self.producer = load_producer(plan)
         self.sendings: dict[Load, LoadGenerator] = {}
 
     def close(self, then: Callable[[], None]) -> None:
@@ -83,17 +83,17 @@ class Producers:
             process.producer,
             topic,
             load.rate_per_1000_s // share,
-            make=partial(_series, plan.name, load.size_bytes),
-            numbers=partial(self._numbers, plan.node, load),
+            make=load_messages(plan, partial(_series, plan.name, load.size_bytes)),
+            numbers=partial(self._numbers, plan, load),
             keys=plan.keys,
         )
         process.sendings[load] = sending
         process.tasks.start(f"send to {topic}", sending.run())
 
-    def _numbers(self, node: str, load: Load, count: int) -> int:
+    def _numbers(self, plan: ProducerPlan, load: Load, count: int) -> int:
         load.flows()
-        first = self._next.get(node, 0)
-        self._next[node] = first + count
+        first = self._next.get(plan.node, plan.first_number)
+        self._next[plan.node] = first + count
         return first
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from watchkeeper.model.admin.auto_creation import create_missing_topics
+from watchkeeper.model.broker_08.replicated_clients import serve_clients
 from watchkeeper.model.broker_08.replicated_coordinator import coordinate_groups
+from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
@@ -19,6 +21,7 @@ from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import ENDS_BROKER, answer, open_replicas
 from watchkeeper.model.replication.settings import ReplicationSettings
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.wire_08.client_request import ClientRequest
 from watchkeeper.sim.disk.host_costs import MACHINES
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.process.rpc import Calls, Link
@@ -53,6 +56,7 @@ class ReplicaProcess:
         self.replicas = Replicas(settings, ReplicaFiles(), node.clock_ms)
         create_missing_topics(self.replicas)
         coordinate_groups(self.replicas, offsets)
+        serve_clients(self.replicas)
 
     @property
     def node(self) -> str:
@@ -83,9 +87,22 @@ class ReplicaProcess:
         while link.inbox:
             request, size_bytes = link.inbox.popleft()
             link.read(size_bytes)
-            response: Any = await answer(self.replicas, request)
-            link.respond(response)
+            if isinstance(request, ClientRequest):
+                await self._serve_client(link, request)
+            else:
+                response: Any = await answer(self.replicas, request)
+                link.respond(response)
         link.is_served = False
+
+    async def _serve_client(self, link: Link, request: ClientRequest) -> None:
+        """Answer a client; a failed request that has no response ends the connection."""
+        try:
+            response: Any = await answer(self.replicas, request.request)
+        except LogError:
+            link.reset()
+            return
+        if request.has_response:
+            link.respond(response)
 
     def close(self, then: Callable[[], None]) -> None:
         """The program is over: write the checkpoint, and call `then`."""

@@ -6,8 +6,11 @@ has its connections reset by its kernel. A host that is lost resets nothing: wha
 it vanishes, until a host is there again which knows nothing of the connection and resets it.
 
 A produce request of 0.7 has no response: it is answered as soon as the connection has taken
-it. So one that was sent to a broker that has just died is lost without a word. A connection
-takes no more of what its broker has not read than the buffers on both sides hold.
+it. So one that was sent to a broker that has just died is lost without a word. The same goes for
+one of 0.8 with acks 0. A client of 0.8 learns with its next request that its connection was reset
+meanwhile.
+
+A connection takes no more of what its broker has not read than the buffers on both sides hold.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from watchkeeper.model.actor.rpc import (
 from watchkeeper.model.log.format.frames import size_on_wire
 from watchkeeper.model.log.format.requests import RESPONSES
 from watchkeeper.model.replication.requests import BrokerRequest
+from watchkeeper.model.wire_08.client_request import ClientRequest
 from watchkeeper.model.wire_08.table import knows
 from watchkeeper.sim.disk.host_costs import Caller
 from watchkeeper.sim.engine.kernel import Kernel
@@ -45,12 +49,16 @@ RECEIVE_BUFFER_BYTES = 28 << 10
 def _size_of(request: Any) -> int:
     if isinstance(request, BrokerRequest):
         return request.size_bytes
+    if isinstance(request, ClientRequest):
+        return size_on_wire(request.request) + len(request.client_id)
     return size_on_wire(request)
 
 
-def _is_of_08(request: Any) -> bool:
-    """Whether it is a request of 0.8, each of which has a response."""
-    return isinstance(request, BrokerRequest) or knows(request)
+def _has_response(request: Any) -> bool:
+    """Whether a broker answers: it does not if it is to append without acknowledgement."""
+    if isinstance(request, ClientRequest):
+        return request.has_response
+    return type(request) in RESPONSES or isinstance(request, BrokerRequest) or knows(request)
 
 
 class Port(Protocol):
@@ -99,6 +107,8 @@ class Link:
         """Who is at the other end; None once that process is gone."""
         self.is_open = True
         """As far as the caller knows."""
+        self.was_reset_idle = False
+        """Whether its end came while nothing was sent over it: the next request finds out."""
         self.inbox: deque[tuple[Any, int]] = deque()
         """Requests that the broker has not begun to read, each with its size."""
         self.is_served = False
@@ -125,7 +135,7 @@ class Link:
             self._waiting.popleft()
             self._unread_bytes += size
             self._up.send(self._deliver, (request, size))
-            if type(request) in RESPONSES or _is_of_08(request):
+            if _has_response(request):
                 self._pending.append(pending)
             else:
                 pending.answer(None)
@@ -138,6 +148,13 @@ class Link:
         self._waiting.clear()
         for pending in waiting:
             pending.answer(CallFailure(kind, self.address))
+
+    def fails(self, request: Any) -> bool:
+        """Whether a request finds out that the connection was reset before.
+
+        Those of 0.7 and those between brokers connect again without an error.
+        """
+        return self.was_reset_idle and isinstance(request, ClientRequest)
 
     def give_up(self, pending: _Pending) -> None:
         """No response has come in time: whatever comes later would be taken for another's."""
@@ -186,6 +203,7 @@ class Link:
 
     def _was_reset(self, _: Any) -> None:
         if self.is_open:
+            self.was_reset_idle = not self._pending and not self._waiting
             self.end(Disconnected)
 
 
@@ -248,6 +266,9 @@ class Calls:
         link = self._links.get((caller, effect.address))
         if link is not None and link.is_open:
             self._send(link, effect, pending)
+        elif link is not None and link.fails(effect.request):
+            del self._links[caller, effect.address]
+            pending.answer(CallFailure(Disconnected, effect.address))
         else:
             self._connect(node, caller, effect, pending)
 

@@ -141,6 +141,7 @@ CONFLICT = (
 )
 """A member finds the registration that its dead process has left."""
 
+AS_IN_08 = {"fetches": "as in 0.8"}
 IN_KAFKA = {"offsets.storage": "kafka", "auto.commit.interval.ms": 500}
 REPLICATED = {"at": "2s", "produce": "clicks", "rate": "50/s", "acks": "all", "for": "4s"}
 COORDINATOR_PAUSED = (
@@ -168,6 +169,10 @@ CONSUMERS: dict[str, Case | Refused] = {
         group={"streams": {"clicks": 1, "views": 1}},
     ),
     "fetch_bytes": Case(2_000),
+    "fetch_min_bytes": Case(50_000, replicates=True, group=AS_IN_08),
+    "fetch_wait_ms": Case(
+        400, replicates=True, group=AS_IN_08, consumer={"fetch.min.bytes": 50_000}
+    ),
     "fetch_backoff_ms": Case(50),
     "queued_chunks": Case(
         1, group={"handling": {"each": "10ms"}}, consumer={"fetch.message.max.bytes": 1_000}

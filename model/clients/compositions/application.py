@@ -18,14 +18,16 @@ from watchkeeper.model.clients.compositions.kafka_07 import clients_of
 from watchkeeper.model.clients.consumer.chunks import Delivery
 from watchkeeper.model.clients.consumer.connector import Connector
 from watchkeeper.model.clients.consumer.positions import FetchListener, FetchPosition
+from watchkeeper.model.clients.consumer.record_chunk import EncodedRecords
 from watchkeeper.model.clients.consumer.replicated_fetcher import ReplicatedConnector
 from watchkeeper.model.clients.consumer.result_store import Make, ResultWriter, no_results
 from watchkeeper.model.clients.consumer.streams import Stream
 from watchkeeper.model.clients.errors import ConsumerTimeout
+from watchkeeper.model.clients_08.connector import Connector08, WireFetcher
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.plan.plan import Handling
+from watchkeeper.model.plan.plan import ConsumerFetches, Handling
 from watchkeeper.model.registry.subscription import Subscription
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -34,10 +36,28 @@ MAX_RANGE_US = 100_000
 MAX_RANGE = 100_000
 
 
+class AccountedFetcher(WireFetcher):
+    """A fetcher of 0.8 that knows whose messages it delivers."""
+
+    chunk_of = EncodedRecords
+
+
+class AccountedConnector08(Connector08):
+    """A consumer of 0.8 whose messages are accounted for."""
+
+    wire_fetcher_class = AccountedFetcher
+
+
 def connector_of(
-    me: Consumer, variant: Variant, listener: FetchListener, brokers: Sequence[str]
+    me: Consumer,
+    variant: Variant,
+    listener: FetchListener,
+    brokers: Sequence[str],
+    fetches: ConsumerFetches,
 ) -> Connector:
     """Make the consumer of a version; `brokers` has some brokers of a cluster that replicates."""
+    if brokers and fetches is ConsumerFetches.KAFKA_08:
+        return AccountedConnector08(me, listener)
     if brokers:
         return ReplicatedConnector(me, listener, brokers)
     return clients_of(variant).connector(me, listener)

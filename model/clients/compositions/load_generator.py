@@ -15,6 +15,8 @@ from watchkeeper.model.actor.tasks import below
 from watchkeeper.model.clients.errors import ClientError
 from watchkeeper.model.clients.producer.producer import Producer, ProducerData
 from watchkeeper.model.clients.producer.record_batch import Messages
+from watchkeeper.model.clients_08.errors import FailedToSendMessage
+from watchkeeper.model.clients_08.producer import Producer08
 from watchkeeper.model.delivery.ledger import Outcome
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.trace.kinds import EventKind
@@ -37,7 +39,7 @@ class LoadGenerator:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: Producer | Producer08,
         topic: str,
         rate_per_1000_s: int,
         *,
@@ -80,7 +82,7 @@ class LoadGenerator:
         try:
             await self.producer.send(ProducerData(self.topic, self.make(first, count), key))
             self.sent += count
-        except (Disconnected, TimedOut) as error:
+        except (Disconnected, TimedOut, FailedToSendMessage) as error:
             outcome, more = "unknown", {**more, "why": str(error)}
         except (CallError, ClientError, LogError) as error:
             outcome, more = "refused", {**more, "why": str(error)}

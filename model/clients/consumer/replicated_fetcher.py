@@ -4,8 +4,8 @@ A task for each leader fetches what is committed there, and the leader waits for
 A partition whose leader is not known, or is one no more, has no address; one task asks brokers
 for its leader until one is known, and hands it to the task of that leader.
 
-Simulated brokers that replicate answer in values; those on a network in the protocol of 0.8
-(`watchkeeper.model.clients_08`).
+`RecordFetcher` fetches records in a layout of this project; `watchkeeper.model.clients_08` has
+the fetcher with the requests of 0.8. Brokers that replicate answer both, simulated and live.
 
 Kafka 0.8.2.2: ConsumerFetcherManager with its leader finder, ConsumerFetcherThread.
 """

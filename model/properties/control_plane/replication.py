@@ -134,7 +134,8 @@ class ReplicationJudge:
         self.cluster_of: dict[str, ClusterPlan] = {}
         for cluster in clusters:
             prefix = plan.prefix_of(cluster.name)
-            names = (*cluster.operators(prefix), cluster.writer(prefix))
+            senders = (sender.node for sender in plan.senders_to(cluster.name))
+            names = (*cluster.operators(prefix), cluster.writer(prefix), *senders)
             self.cluster_of.update(dict.fromkeys(names, cluster))
         by_name = {cluster.name: cluster for cluster in clusters}
         self.readers = {

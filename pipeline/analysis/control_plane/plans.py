@@ -109,6 +109,7 @@ def _processes(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
     yield cluster.administrator(prefix), "administrator", -1
     if cluster.replication is not None:
         yield cluster.writer(prefix), "writer", -1
+        yield from ((one.node, "producer", -1) for one in plan.senders_to(cluster.name))
     yield from ((broker.node, "broker", broker.broker_id) for broker in cluster.brokers)
 
 

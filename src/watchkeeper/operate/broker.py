@@ -12,6 +12,8 @@ from watchkeeper.real.broker.settings import BrokerSettings, broker_settings
 from watchkeeper.real.broker.settings_08 import broker_settings_08
 from watchkeeper.real.embed.broker_server import InZooKeeper, run_broker
 from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.replica_broker.process import run_replica_broker
+from watchkeeper.real.replica_broker.settings import replica_broker_settings
 from watchkeeper.real.supervise.child_process import end_with_parent
 
 FAILED = 1
@@ -33,32 +35,54 @@ KEYS = {
 """Protocol -> the keys of its settings."""
 
 
-def run(
-    log_dir: str,
-    protocol: str,
-    port: int | None,
-    number: int,
-    given: Iterable[str],
-    zookeeper: str | None,
-) -> int:
+class Options(NamedTuple):
+    """The options of the command beside the settings with names of Kafka."""
+
+    log_dir: str
+    protocol: str
+    port: int | None
+    number: int
+    zookeeper: str | None
+    replicates: str | None
+    """The variant of a broker that replicates."""
+
+
+def run(options: Options, given: Iterable[str]) -> int:
     """Run a broker in this process, and log to standard error."""
     end_with_parent()
     _log_to(sys.stderr)
-    where = InZooKeeper(zookeeper) if zookeeper is not None else None
-    keys = KEYS[protocol]
-    options: dict[str, Any] = {keys.folder: log_dir, keys.broker_id: number}
-    if port is not None:
-        options["port"] = port
+    keys = KEYS[options.protocol]
+    settings: dict[str, Any] = {keys.folder: options.log_dir, keys.broker_id: options.number}
+    if options.port is not None:
+        settings["port"] = options.port
     try:
-        settings = keys.read({**options, **dict(map(pair, given))})
-        why = run_broker(settings, where, say)
+        settings |= dict(map(pair, given))
+        if options.replicates is not None:
+            why = _replicate(options, options.replicates, settings)
+        else:
+            hosts = options.zookeeper
+            where = InZooKeeper(hosts) if hosts is not None else None
+            why = run_broker(keys.read(settings), where, say)
     except OSError as error:
-        raise Stop(USAGE, f"{error.filename or log_dir}: {reason_of(error)}") from None
+        raise Stop(USAGE, f"{error.filename or options.log_dir}: {reason_of(error)}") from None
     except (ValueError, EnvironmentProblem) as error:
         raise Stop(USAGE, str(error)) from None
     if why:
         raise Stop(FAILED, why)
     return HOLDS
+
+
+def _replicate(options: Options, variant: str, settings: dict[str, Any]) -> str:
+    """Run a broker that replicates until a signal ends it; return why it failed, or ""."""
+    for option, is_there in (
+        ("--protocol 0.8", options.protocol == "0.8"),
+        ("--zookeeper", options.zookeeper is not None),
+    ):
+        if not is_there:
+            raise ValueError(f"--replicate needs {option}: replicas are of 0.8, in ZooKeeper")
+    assert options.zookeeper is not None, "it was checked"
+    chosen = replica_broker_settings(settings, variant)
+    return run_replica_broker(chosen, options.zookeeper, say)
 
 
 def say(line: str) -> None:

@@ -250,6 +250,13 @@ def migrate_offsets(
 @click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Register the broker there.")
 @click.option("--id", "number", default=0, show_default=True, help="The broker id.")
 @click.option(
+    "--replicate",
+    "variant",
+    type=click.Choice(("hardened", "kafka_08")),
+    help="Replicate with the other brokers there, and elect a controller with them: hardened, or "
+    "kafka_08, which brokers of Kafka 0.8.2 can be among.",
+)
+@click.option(
     "--set",
     "settings",
     multiple=True,
@@ -262,6 +269,7 @@ def broker(
     port: int | None,
     zookeeper: str | None,
     number: int,
+    variant: str | None,
     settings: tuple[str, ...],
 ) -> int:
     """Run a broker of Kafka 0.7 or 0.8 on 127.0.0.1.
@@ -274,7 +282,8 @@ def broker(
     """
     from watchkeeper.operate import broker as brokers
 
-    return brokers.run(log_dir, protocol, port, number, settings, zookeeper)
+    options = brokers.Options(log_dir, protocol, port, number, zookeeper, variant)
+    return brokers.run(options, settings)
 
 
 @click.command(

@@ -35,6 +35,8 @@ TABLE: dict[str, tuple[str, Any, str, Any, Any]] = {
         "roundrobin",
     ),
     "fetch_bytes": ("fetch.size", 1_048_576, "fetch.message.max.bytes", 1_048_576, 1),
+    "fetch_min_bytes": ("fetch.min.bytes", 1, "fetch.min.bytes", 1, 0),
+    "fetch_wait_ms": ("fetch.wait.max.ms", 100, "fetch.wait.max.ms", 100, 0),
     "fetch_backoff_ms": ("fetcher.backoff.ms", 1000, "refresh.leader.backoff.ms", 200, 1),
     "queued_chunks": ("queuedchunks.max", 10, "queued.max.message.chunks", 2, 1),
     "socket_timeout_ms": ("socket.timeout.ms", 30_000, "socket.timeout.ms", 30_000, 1),

@@ -17,6 +17,7 @@ from watchkeeper.model.replication.messages import (
     decoded,
     encoded,
     message_ranges,
+    sent_value,
     size_of,
     value_of,
 )
@@ -102,3 +103,20 @@ def test_messages_of_other_programs_are_not_accounted_for() -> None:
     records = [HIDDEN, Record(1, 0), Record(1, 1), foreign, HIDDEN, Record(1, 2)]
     found = [each[1:5] for each in message_ranges(Partition("clicks", "0"), 5, records)]
     assert found == [(0, 2, 6, 8), (2, 3, 10, 11)]
+
+
+@given(st.none() | st.binary(max_size=9), st.integers(0, 2**50), st.integers(0, 9))
+def test_a_leader_takes_what_a_load_sends(key: bytes | None, number: int, epoch: int) -> None:
+    """With its epoch, and the name of the producer; what it stores, others read."""
+    sent = encode([KeyedMessage(key, sent_value("shop-0", number))], 7)
+    taken = list(decoded(sent, 7, taken_in=epoch))
+    assert [(each.epoch, each.number) for each in taken] == [(epoch, number)]
+    assert list(decoded(encoded(taken, 7), 7)) == taken
+    found = list(message_ranges(Partition("clicks", "0"), 7, taken))
+    assert [tuple(each[:5]) for each in found] == [("shop-0", number, number + 1, 7, 8)]
+
+
+@given(SETS, st.integers(0, 9))
+def test_a_leader_keeps_what_no_load_has_sent(data: bytes, epoch: int) -> None:
+    """Byte for byte, whatever the epoch is."""
+    assert encoded(decoded(data, 0, taken_in=epoch), 0) == encoded(decoded(data, 0), 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.live_zookeeper import until
 from watchkeeper.model.actor.effects import Emit, Partition
 from watchkeeper.model.actor.rpc import Call
 from watchkeeper.model.broker_08.replicated_clients import serve_clients
@@ -229,9 +230,33 @@ def test_a_producer_of_kafka_is_answered(broker: Served, monkeypatch: pytest.Mon
     broker.replicas.settings["clicks"] = TopicConfig()
     damaged = encode(two)[:-1] + b"?"
     assert produced(broker, damaged).error_code == PartitionError.INVALID_MESSAGE
-    assert produced(broker, encode(two), acks=2).error_code == (
+    assert produced(broker, encode(two), acks=-2).error_code == (
         PartitionError.INVALID_REQUIRED_ACKS
     )
+
+
+def test_a_producer_waits_for_as_many_members_as_it_says(broker: Served) -> None:
+    """`min.insync.replicas` does not count, and nor does a follower outside of the ISR."""
+    broker.replicas.settings["clicks"] = TopicConfig((("min.insync.replicas", "3"),))
+    broker.replicas.by_partition[CLICKS] = replica = Replica(
+        CLICKS, [], leader=0, leader_epoch=1, isr=(0, 1), replicas=(0, 1, 2)
+    )
+    one = encode([KeyedMessage(b"k", b"a")])
+    parts = (OfTopic("clicks", (PartitionMessages(0, one),)),)
+
+    async def body() -> Any:
+        return await Call(f"{HOST}:{broker.port}", ProduceRequest(2, 60_000, parts), 60_000)
+
+    waiting = broker.loop.begin(broker.tasks.run(body(), "a producer"))
+    until(lambda: replica.end == 1)
+    broker.call(FetchRecords(1, (Wanted(CLICKS, 0, 1),), 0))
+    assert not waiting.done()
+    broker.call(FetchRecords(1, (Wanted(CLICKS, 1, 1),), 0))
+    assert waiting.result(10).topics[0].parts == (PartitionAppended(0, 0, 0),)
+    replica.isr = (0,)
+    late = ProduceRequest(2, 50, parts)
+    [(_, [part])] = broker.call(late).topics
+    assert (part.error_code, part.offset) == (PartitionError.REQUEST_TIMED_OUT, 1)
 
 
 def produced(broker: Served, messages: bytes, *, acks: int = -1) -> PartitionAppended:
