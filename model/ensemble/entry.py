@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from watchkeeper.model.ensemble.server import Server
 
 
+# The attributes of an enum are found slowly, and each write reads this one.
+_CLOSE_SESSION = Opcode.CLOSE_SESSION
+
+
 class Entry(Struct):
     """A write in the order of the leader, and what follows from it."""
 
@@ -41,4 +45,4 @@ class Entry(Struct):
     @property
     def ends_session(self) -> bool:
         """Whether it is the end of a session."""
-        return self.opcode == Opcode.CLOSE_SESSION
+        return self.opcode == _CLOSE_SESSION

@@ -12,7 +12,7 @@ proves its identity with is not in the trace.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,10 @@ ERRORS = {kind.code: kind.__name__ for kind in ZooKeeperError.__subclasses__() i
 STATES = {"looking": "has no leader", "follower": "following"}
 """Servers' states, where the trace has other words for them."""
 
+# The attributes of an enum are found slowly, and each write reads these.
+_CREATE_SESSION, _CLOSE_SESSION = Opcode.CREATE_SESSION, Opcode.CLOSE_SESSION
+_APPLIED, _SESSION_CLOSED = EventKind.APPLIED, EventKind.SESSION_CLOSED
+
 
 class History(Silent):
     """A recorder that writes a trace."""
@@ -72,7 +76,7 @@ class History(Silent):
             self._name(session)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> Sequence[Row]:
         """The rows of the trace."""
         return list(self._rows)
 
@@ -104,24 +108,17 @@ class History(Silent):
         """A request has been received; pings are left out."""
         session = connection.session
         if session and type(request.body) is not Ping:
-            detail = self._described(connection, request)
-            self._write(self.name_of(session), EventKind.REQUEST, session, detail)
+            self._write(
+                self.name_of(session), EventKind.REQUEST, session, detail_of(request.body)
+            )
 
     def answered(self, connection: Connection, request: Request, error: int, zxid: int) -> None:
         """A response is sent."""
         session = connection.session
         if session and type(request.body) is not Ping:
-            detail = _answer_of(_word_of(request), error)
+            detail = answer_of(word_of(type(request.body)), error)
             name = self.name_of(session)
             self._write(name, EventKind.RESPONSE, session, detail, zxid=max(zxid, 0))
-
-    def _described(self, connection: Connection, request: Request) -> Mapping[str, Any]:
-        """The detail of a request."""
-        body = request.body
-        if isinstance(body, Operation):
-            return _with_purpose(described_operation(body))
-        word = _word_of(request)
-        return {"op": word, "purpose": word}
 
     def fired(self, connection: Connection, event: Fired, zxid: int) -> None:
         """A watch event is sent: it fires and leaves at one moment."""
@@ -141,7 +138,7 @@ class History(Silent):
         at = SERVICE if leader is None else _server_name(leader)
         detail = {"by": name, **detail}
         self._write(at, kind, entry.session, detail, zxid=entry.zxid)
-        if kind == EventKind.SESSION_CLOSED:
+        if kind == _SESSION_CLOSED:
             self._write(name, EventKind.ENDED, entry.session, {"why": "its session is closed"})
 
     def connected(self, connection: Connection, *, is_new: bool) -> None:
@@ -193,9 +190,9 @@ class History(Silent):
 def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     """The kind and the detail of the event that a committed entry is."""
     written = entry.written
-    if entry.opcode == Opcode.CREATE_SESSION:
+    if entry.opcode == _CREATE_SESSION:
         return EventKind.SESSION_OPENED, {"timeout_ms": entry.operation}
-    if entry.opcode == Opcode.CLOSE_SESSION:
+    if entry.opcode == _CLOSE_SESSION:
         kind = EventKind.SESSION_CLOSED if entry.xid else EventKind.SESSION_EXPIRED
         return kind, {"did": [deleted(entry.before, path) for path in written.answer]}
     if isinstance(entry.operation, Failure):
@@ -203,18 +200,26 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     detail = _with_purpose(described_operation(entry.operation))
     if isinstance(written.answer, Failure):
         return EventKind.REFUSED, {**detail, "error": written.answer.name}
-    return EventKind.APPLIED, {**detail, "did": described_changes(entry.before, written)}
+    return _APPLIED, {**detail, "did": described_changes(entry.before, written)}
 
 
-def _word_of(request: Request) -> str:
-    body = request.body
+def detail_of(body: Any) -> Mapping[str, Any]:
+    """The detail of a request with this body."""
     if isinstance(body, Operation):
-        return WORDS[type(body)]
-    return OTHERS.get(type(body), type(body).__name__.lower())
+        return _with_purpose(described_operation(body))
+    word = word_of(type(body))
+    return {"op": word, "purpose": word}
+
+
+def word_of(kind: type[Any]) -> str:
+    """The word for requests with this kind of body."""
+    if issubclass(kind, Operation):
+        return WORDS[kind]
+    return OTHERS.get(kind, kind.__name__.lower())
 
 
 @lru_cache(maxsize=1024)
-def _answer_of(word: str, error: int) -> Mapping[str, Any]:
+def answer_of(word: str, error: int) -> Mapping[str, Any]:
     """The detail of an answer, which all equal ones share: do not modify it."""
     answer = {"error": ERRORS.get(error, str(error))} if error else "ok"
     return {"op": word, "purpose": word, "answer": answer}

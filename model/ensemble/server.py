@@ -45,6 +45,10 @@ class ServerState(StrEnum):
 SERVING = frozenset({ServerState.STANDALONE, ServerState.LEADING, ServerState.FOLLOWING})
 
 
+# The attributes of an enum are found slowly, and each request reads this one.
+_READ_ONLY = ServerState.READ_ONLY
+
+
 class Server:
     """A server of an ensemble."""
 
@@ -83,7 +87,7 @@ class Server:
     @property
     def is_read_only(self) -> bool:
         """Whether it serves reads alone, since it has no leader."""
-        return self.state is ServerState.READ_ONLY
+        return self.state is _READ_ONLY
 
     @property
     def has_sessions(self) -> bool:

@@ -34,6 +34,8 @@ SEQUENTIAL_FLAGS = frozenset({SEQUENTIAL, EPHEMERAL | SEQUENTIAL, TTL_SEQUENTIAL
 EPHEMERAL_FLAGS = frozenset({EPHEMERAL, EPHEMERAL | SEQUENTIAL})
 TTL_FLAGS = frozenset({TTL, TTL_SEQUENTIAL})
 
+_TTL, _CONTAINER = Opcode.CREATE_TTL, Opcode.CREATE_CONTAINER
+"""The attributes of an enum are found slowly, and each create reads some."""
 BAD_LIFETIME_MS = -2
 """The lifetime of a create whose flags make no sense: the specification refuses it."""
 
@@ -41,18 +43,18 @@ BAD_LIFETIME_MS = -2
 def read_create(fields: FieldReader, opcode: Opcode) -> Create:
     """Read the body of a create."""
     path, data, entries, flags = fields.path(), fields.buffer(), fields.acl(), fields.int32()
-    ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
-    is_ephemeral = flags in EPHEMERAL_FLAGS and opcode is not Opcode.CREATE_CONTAINER
+    ttl_ms = fields.int64() if opcode is _TTL else UNLIMITED_MS
+    is_ephemeral = flags in EPHEMERAL_FLAGS and opcode is not _CONTAINER
     lifetime_ms = _lifetime_of(opcode, flags, ttl_ms)
     is_sequential = flags in SEQUENTIAL_FLAGS
     return Create(path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms)
 
 
 def _lifetime_of(opcode: Opcode, flags: int, ttl_ms: int) -> int:
-    has_ttl = opcode is Opcode.CREATE_TTL
+    has_ttl = opcode is _TTL
     if not 0 <= flags <= HIGHEST_FLAGS or has_ttl != (flags in TTL_FLAGS):
         return BAD_LIFETIME_MS
-    if opcode is Opcode.CREATE_CONTAINER:
+    if opcode is _CONTAINER:
         return CONTAINER_MS
     return BAD_LIFETIME_MS if has_ttl and ttl_ms <= 0 else ttl_ms
 
@@ -67,10 +69,10 @@ def read_create_of_multi(fields: FieldReader, opcode: Opcode) -> tuple[Opcode, C
     if fields.data.startswith(MISSING, fields.at):
         raise MissingList(f"at byte {fields.at} no list of permissions, but one is needed")
     entries, flags = fields.acl(), fields.int32()
-    ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
+    ttl_ms = fields.int64() if opcode is _TTL else UNLIMITED_MS
     executed, lifetime_ms = _executed(opcode, flags, ttl_ms)
     is_sequential = flags in SEQUENTIAL_FLAGS
-    is_ephemeral = flags in EPHEMERAL_FLAGS and executed is not Opcode.CREATE_CONTAINER
+    is_ephemeral = flags in EPHEMERAL_FLAGS and executed is not _CONTAINER
     return executed, Create(
         path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms
     )
@@ -78,14 +80,14 @@ def read_create_of_multi(fields: FieldReader, opcode: Opcode) -> tuple[Opcode, C
 
 def _executed(opcode: Opcode, flags: int, ttl_ms: int) -> tuple[Opcode, int]:
     """The opcode that a part is executed as, and the lifetime of its znode."""
-    if opcode is Opcode.CREATE_TTL:
+    if opcode is _TTL:
         if not 0 <= flags <= HIGHEST_FLAGS:
             return opcode, BAD_LIFETIME_MS
         if flags in TTL_FLAGS:
             return opcode, ttl_ms if ttl_ms > 0 else BAD_LIFETIME_MS
     elif not 0 <= flags <= CONTAINER:
         raise Malformed(f"a create with the flags {flags} in a multi; there are 0 to {CONTAINER}")
-    if flags == CONTAINER or opcode is Opcode.CREATE_CONTAINER:
+    if flags == CONTAINER or opcode is _CONTAINER:
         return Opcode.CREATE_CONTAINER, CONTAINER_MS
     return Opcode.CREATE_2 if opcode is Opcode.CREATE_2 else Opcode.CREATE, UNLIMITED_MS
 

@@ -75,6 +75,9 @@ PART = struct.Struct(">i?i")
 """The header of a part of a multi: opcode, whether it ends the list, error."""
 END_OF_PARTS = PART.pack(-1, True, -1)
 
+# The attributes of an enum are found slowly, and each request reads this one.
+_MULTI = Opcode.MULTI
+
 
 class Ping(Struct, frozen=True):
     """A sign of life."""
@@ -190,7 +193,7 @@ def decode_request(payload: bytes) -> Request:
     opcode = BY_NUMBER[number]
     fields = BodyReader(payload, HEADER.size)
     try:
-        if opcode is Opcode.MULTI:
+        if opcode is _MULTI:
             return _multi_request(xid, fields)
         body = read(fields, opcode)
     except Malformed as error:

@@ -44,6 +44,11 @@ WORDS = frozenset(
 """The four-letter words that Apache's servers know; not every server answers each of them."""
 
 
+# The attributes of an enum are found slowly, and each request reads these.
+_AWAITING_CONNECT = ConnectionState.AWAITING_CONNECT
+_CLOSED = ConnectionState.CLOSED
+
+
 class Word(Struct, frozen=True):
     """A client has sent a four-letter word in place of a connect request."""
 
@@ -73,7 +78,7 @@ class ServerConnection:
 
     def receive(self, data: bytes) -> list[Event]:
         """Take bytes of the client; return what they say, in order."""
-        if self.state is ConnectionState.CLOSED:
+        if self.state is _CLOSED:
             return []
         if self._first is not None:
             data = self._first + data
@@ -94,7 +99,7 @@ class ServerConnection:
         return events
 
     def _event(self, payload: bytes) -> Event:
-        if self.state is ConnectionState.AWAITING_CONNECT:
+        if self.state is _AWAITING_CONNECT:
             request = decode_connect_request(payload)
             self.state = ConnectionState.CONNECTING
             return request

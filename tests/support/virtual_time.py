@@ -9,7 +9,8 @@ from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.network.patches import PATCHES
 from watchkeeper.virtual.schedule.first_in_first_out import FirstInFirstOut
 from watchkeeper.virtual.threads.patches import install
-from watchkeeper.virtual.threads.scheduler import Policy, Scheduler
+from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Policy
 from watchkeeper.virtual.threads.thread import forget_threads, start_main
 
 NS = 1_000_000_000

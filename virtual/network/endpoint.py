@@ -123,10 +123,8 @@ class Endpoint:
             return
         self.arrived.append(data)
         self.arrived_bytes += len(data)
-        if self.waiters:
+        if self.waiters or self.changed is not None:
             self.wake()
-        elif self.changed is not None:  # of a service, for which no thread waits
-            self.changed()
 
     def _refuse(self) -> None:
         peer = self.peer
@@ -153,15 +151,28 @@ class Endpoint:
         end = offset + most
         if end < len(first):  # a part of a piece, as kazoo reads the length of an answer
             self.offset = end
-            self._count_read(most)
-            return first[offset:end]
-        if len(arrived) == 1:  # all that is left, as most reads of servers are
-            self.offset = 0
-            self._count_read(self.arrived_bytes)
-            arrived.clear()
-            return first[offset:]
-        data = self.peek(most)
-        self._drop(len(data))
+            data = first[offset:end]
+            size = most
+        elif len(arrived) == 1:  # all that is left, as most reads of servers are
+            arrived.popleft()
+            if offset:
+                self.offset = 0
+                data = first[offset:]
+            else:
+                data = first
+            size = len(data)
+        else:
+            data = self.peek(most)
+            self._drop(len(data))
+            return data
+        # `_count_read`, written out.
+        self.arrived_bytes -= size
+        peer = self.peer
+        if peer is not None:
+            before = peer.under_way
+            peer.under_way = before - size
+            if before >= WINDOW_BYTES:
+                peer.wake()
         return data
 
     def peek(self, most: int) -> bytes:
@@ -213,9 +224,9 @@ class Endpoint:
     def wake(self) -> None:
         """Something has changed for those who wait."""
         if self.waiters:
-            scheduler = self.network.scheduler
-            for task in list(self.waiters):
-                scheduler.wake(task)
+            wake = self.network.scheduler.wake
+            for task in self.waiters:  # none leaves the list before it runs
+                wake(task)
         if self.changed is not None:
             self.changed()
 

@@ -13,6 +13,7 @@ How it works
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappush
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -175,7 +176,9 @@ class Network:
         if due_ns <= sender.due_ns:
             due_ns = sender.due_ns + 1
         sender.due_ns = due_ns
-        scheduler.calendar.add(due_ns, arrive)
+        calendar = scheduler.calendar
+        calendar.added = number = calendar.added + 1
+        heappush(calendar.entries, (due_ns, number, arrive))
 
     # --- faults ------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from watchkeeper.virtual.network.socket import VirtualSocket, world_network
 from watchkeeper.virtual.threads.current import here
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Task
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -85,6 +86,10 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
     ready = _ready(wanted)
     if ready or timeout_ns == 0:
         return ready
+    return _wait(scheduler, wanted, timeout_ns)
+
+
+def _wait(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Ready:
     ends_ns = None if timeout_ns is None else scheduler.now_ns + timeout_ns
     task = scheduler.running
     assert task is not None, "threads poll"
@@ -94,6 +99,7 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
         waiters = sock.waiters if endpoint is None else endpoint.waiters
         waiters.append(task)
         lists.append(waiters)
+    ready: Ready = []
     try:
         left_ns = timeout_ns
         while left_ns is None or left_ns > 0:
@@ -138,9 +144,97 @@ def select(
     )
 
 
+Selected = tuple[list[VirtualSocket], list[VirtualSocket], list[Any]]
+"""The sockets that can be read, those that can be written, and none with an exception."""
+
+
+def read_or_wait(readers: list[VirtualSocket], timeout: float) -> list[VirtualSocket] | None:
+    """Wait until one or two connections can be read; None if a longer way is needed.
+
+    Most polls are such ones, and no other thread runs before them: then one look at each
+    connection is enough, and what is ready needs no table. Written out for the two.
+    """
+    near = readers[0]
+    scheduler, end = near.scheduler, near.endpoint
+    task, step = scheduler.running, scheduler.step + 1
+    if task is None or step >= scheduler.point_at or end is None or end.peer is None:
+        return None
+    if near.process is not task.process or near.descriptor == -1 or len(readers) > 2:
+        return None
+    further = other = None
+    if len(readers) == 2:
+        further = readers[1]
+        if type(further) is not VirtualSocket or further.process is not task.process:
+            return None
+        other = further.endpoint
+        if other is None or other.peer is None or other is end or further.descriptor == -1:
+            return None
+    scheduler.step = step
+    is_near = end.arrived or end.has_ended or end.error is not None
+    if other is None or further is None:
+        if is_near:
+            return [near]
+    elif other.arrived or other.has_ended or other.error is not None:
+        return [near, further] if is_near else [further]
+    elif is_near:
+        return [near]
+    return _wait_to_read(scheduler, task, near, further, int(timeout * NS))
+
+
+def _wait_to_read(
+    scheduler: Scheduler,
+    task: Task,
+    near: VirtualSocket,
+    further: VirtualSocket | None,
+    left_ns: int,
+) -> list[VirtualSocket]:
+    """`_wait` for one or two connections, none of which can be read yet."""
+    end, other = near.endpoint, None if further is None else further.endpoint
+    assert end is not None, "it is connected"
+    ends_ns = scheduler.now_ns + left_ns
+    is_near: object = False
+    is_further: object = False
+    end.waiters.append(task)
+    if other is not None:
+        other.waiters.append(task)
+    try:
+        while left_ns > 0 and not is_near and not is_further:
+            scheduler.block("a socket", left_ns)
+            is_near = end.arrived or end.has_ended or end.error is not None
+            if other is not None:
+                is_further = other.arrived or other.has_ended or other.error is not None
+            left_ns = ends_ns - scheduler.now_ns
+    finally:
+        end.waiters.remove(task)
+        if other is not None:
+            other.waiters.remove(task)
+    found = [near] if is_near and near.descriptor != -1 else []
+    if is_further and further is not None and further.descriptor != -1:
+        found.append(further)
+    return found
+
+
+def can_write(sock: VirtualSocket) -> bool:
+    """Whether a connection has room at once; if not, a poll needs the longer way."""
+    scheduler = sock.scheduler
+    task, step, endpoint = scheduler.running, scheduler.step + 1, sock.endpoint
+    if (
+        task is None
+        or endpoint is None
+        or endpoint.peer is None
+        or step >= scheduler.point_at
+        or sock.descriptor == -1
+        or sock.process is not task.process
+        or (endpoint.under_way >= WINDOW_BYTES and endpoint.error is None)
+    ):
+        return False
+    scheduler.step = step
+    return True
+
+
 def select_sockets(
     readers: list[VirtualSocket], writers: list[VirtualSocket], timeout: float | None
-) -> tuple[list[VirtualSocket], list[VirtualSocket], list[Any]] | None:
+) -> Selected | None:
     """Wait until some of the sockets are ready, as `select` with their descriptors.
 
     None outside of a world, for a timeout that makes no sense, and for anything but open sockets

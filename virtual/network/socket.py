@@ -90,9 +90,9 @@ class VirtualSocket:
                 "leave the world; keep that part out of the test, or replace it by a stub"
             )
         assert scheduler.running is not None, "sockets belong to processes"
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._network = network
-        self._process = scheduler.running.process
+        self.process = scheduler.running.process
         self.family = socket_module.AF_INET if family == -1 else family
         self.type = socket_module.SOCK_STREAM
         self.proto = 0 if proto == -1 else proto
@@ -108,8 +108,8 @@ class VirtualSocket:
         self._files = 0
         self._is_closing = False
         self.descriptor = network.next_descriptor()
-        self._process.descriptors[self.descriptor] = self
-        self._process.at_end.append(self._really_close)
+        self.process.descriptors[self.descriptor] = self
+        self.process.at_end.append(self._really_close)
         self.watchers: list[Task] = []
         """Threads that poll it."""
 
@@ -119,7 +119,7 @@ class VirtualSocket:
         self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
     ) -> None:
         """Wait until it is ready; raises what a real socket raises at the end of its timeout."""
-        self._scheduler.switch_point()
+        self.scheduler.switch_point()
         if not is_ready():
             self._block(waiters, is_ready, what, error)
 
@@ -128,7 +128,7 @@ class VirtualSocket:
     ) -> None:
         if self._timeout == 0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        scheduler = self._scheduler
+        scheduler = self.scheduler
         ends_ns = None if self._timeout is None else scheduler.now_ns + int(self._timeout * NS)
         task = scheduler.running
         assert task is not None, "sockets are used by threads"
@@ -148,8 +148,7 @@ class VirtualSocket:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def _connected(self) -> Endpoint:
-        if self.descriptor == -1:
-            self._check_open()
+        self._check_open()
         endpoint = self.endpoint
         if endpoint is None or endpoint.peer is None:
             if endpoint is not None and endpoint.error is not None:
@@ -199,7 +198,7 @@ class VirtualSocket:
             )
         remote = self._remote_of(address)
         if self._local[1] == 0:
-            self._local = (self._process.address, self._network.next_port())
+            self._local = (self.process.address, self._network.next_port())
         endpoint = Endpoint(self._network, self._local, remote)
         self.endpoint, self._is_connecting = endpoint, True
 
@@ -213,7 +212,7 @@ class VirtualSocket:
     def _remote_of(self, address: tuple[Any, ...]) -> Address:
         host, port = str(address[0]), int(address[1])
         if host in ("localhost", "::1", *ANY) or host.startswith("127."):
-            return self._process.address, port
+            return self.process.address, port
         found = self._network.address_of(host)
         if found is None or not (self._network.is_known(found) or found.startswith("10.")):
             raise Refused(
@@ -236,7 +235,7 @@ class VirtualSocket:
         """Take a port of the process's address; raises OSError if it is in use."""
         self._check_open()
         host, port = str(address[0]), int(address[1])
-        local = (self._process.address, port or self._network.next_port())
+        local = (self.process.address, port or self._network.next_port())
         if self._network.listener_at(local) is not None:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         self._shown_host = host if host and host not in ANY else local[0]
@@ -247,7 +246,7 @@ class VirtualSocket:
         self._check_open()
         if self._listener is None:
             if self._local[1] == 0:
-                self._local = (self._process.address, self._network.next_port())
+                self._local = (self.process.address, self._network.next_port())
             if self._network.listener_at(self._local) is not None:
                 raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             self._listener = Listener(self._local, backlog)
@@ -267,7 +266,7 @@ class VirtualSocket:
         )
         self._check_open()
         endpoint = listener.pending.popleft()
-        accepted = VirtualSocket(self._scheduler, self._network)
+        accepted = VirtualSocket(self.scheduler, self._network)
         accepted.endpoint, accepted._local = endpoint, endpoint.local
         accepted._timeout = socket_module.getdefaulttimeout()
         return accepted, endpoint.remote
@@ -276,20 +275,20 @@ class VirtualSocket:
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Receive at most so many bytes; none at the end of the stream."""
-        endpoint = self._connected()
+        endpoint = self.endpoint
+        if endpoint is None or endpoint.peer is None or self.descriptor == -1:
+            endpoint = self._connected()
         if size < 0:
             raise ValueError("negative buffersize in recv")
         if flags and flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        # `_wait`, written out here and in `send`: most find at once what they need.
-        scheduler = self._scheduler
-        scheduler.step += 1
-        if scheduler.step >= scheduler.point_at:
+        scheduler = self.scheduler  # `_wait`, written out: most find at once what they need
+        scheduler.step = step = scheduler.step + 1
+        if step >= scheduler.point_at:
             scheduler.take_point()
         if not endpoint.arrived and not endpoint.is_readable:
             self._block(endpoint.waiters, partial(READABLE, endpoint), "data", "timed out")
-        if self.descriptor == -1:
-            self._check_open()
+        self._check_open()
         if endpoint.arrived:
             return endpoint.peek(size) if flags and flags & PEEK else endpoint.read(size)
         self._raise_error(endpoint)
@@ -308,11 +307,13 @@ class VirtualSocket:
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Send as much as there is room for; returns how many bytes."""
-        endpoint = self._connected()
+        endpoint = self.endpoint
+        if endpoint is None or endpoint.peer is None or self.descriptor == -1:
+            endpoint = self._connected()
         payload = data if type(data) is bytes else bytes(data)
-        scheduler = self._scheduler
-        scheduler.step += 1
-        if scheduler.step >= scheduler.point_at:
+        scheduler = self.scheduler
+        scheduler.step = step = scheduler.step + 1
+        if step >= scheduler.point_at:
             scheduler.take_point()
         if endpoint.under_way >= WINDOW_BYTES and endpoint.error is None:
             self._block(
@@ -358,14 +359,14 @@ class VirtualSocket:
     def _really_close(self) -> None:
         if self.descriptor == -1:
             return
-        self._process.descriptors.pop(self.descriptor, None)
+        self.process.descriptors.pop(self.descriptor, None)
         self.descriptor = -1
-        if self._really_close in self._process.at_end and self._process.is_alive:
-            self._process.at_end.remove(self._really_close)
+        if self._really_close in self.process.at_end and self.process.is_alive:
+            self.process.at_end.remove(self._really_close)
         if self._listener is not None:
             self._network.remove(self._listener)
             for task in list(self._listener.waiters):
-                self._scheduler.wake(task)
+                self.scheduler.wake(task)
         if self.endpoint is not None:
             self.endpoint.close()
 

@@ -15,7 +15,7 @@ How it works
 from __future__ import annotations
 
 from watchkeeper.virtual.schedule.recorded import DecisionPoint, Recorded
-from watchkeeper.virtual.threads.scheduler import Schedule
+from watchkeeper.virtual.threads.task import Schedule
 
 
 class DelayBounded:

@@ -9,6 +9,8 @@ from watchkeeper.virtual.threads.task import Task
 class FirstInFirstOut:
     """A policy that decides nothing; others derive from it."""
 
+    prefers_woken = False
+
     def begin(self, scheduler: Scheduler) -> None:
         """A run begins."""
 

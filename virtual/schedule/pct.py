@@ -25,6 +25,8 @@ SALT = 0xA0761D6478BD642F
 class Pct(FirstInFirstOut):
     """Runs the thread of the highest priority."""
 
+    prefers_woken = True
+
     def __init__(self, seed: int, *, depth: int, steps: int) -> None:
         """`steps` is how many steps a run has, about."""
         self._random = Random(seed ^ SALT).random

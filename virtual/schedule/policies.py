@@ -9,7 +9,7 @@ from watchkeeper.virtual.schedule.first_in_first_out import FirstInFirstOut
 from watchkeeper.virtual.schedule.pct import Pct
 from watchkeeper.virtual.schedule.random_policy import RandomPolicy
 from watchkeeper.virtual.threads.errors import VirtualTimeError
-from watchkeeper.virtual.threads.scheduler import Policy
+from watchkeeper.virtual.threads.task import Policy
 
 
 class PolicyKind(StrEnum):

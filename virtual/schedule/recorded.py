@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from watchkeeper.virtual.schedule.first_in_first_out import FirstInFirstOut
-from watchkeeper.virtual.threads.scheduler import NEVER, Schedule, Scheduler
-from watchkeeper.virtual.threads.task import Task
+from watchkeeper.virtual.threads.scheduler import NEVER, Scheduler
+from watchkeeper.virtual.threads.task import Schedule, Task
 
 
 class DecisionPoint(NamedTuple):

@@ -8,6 +8,7 @@ Nothing here knows ZooKeeper. Read in this order:
   lock, local, thread       what `threading` makes within a world
   clock, chance, system     time, random numbers, and what an operating system gives
   patches                   the names that are replaced, and where they are looked for
+  teardown                  the end of a world
   watchdog                  stops what computes for too long
   errors                    what is refused
 """

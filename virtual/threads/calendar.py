@@ -31,24 +31,23 @@ class Timer:
         self._call = None
 
 
+Entry = tuple[int, int, Callable[[], object]]
+"""Moment, number and call."""
+
+
 class Calendar:
     """The calls that are to be made, by moment and insertion."""
 
     def __init__(self) -> None:
-        self.entries: list[tuple[int, int, Callable[[], object]]] = []
-        """A heap of moment, number and call; a cancelled timer stays until its moment."""
-        self._added = 0
+        self.entries: list[Entry] = []
+        """A heap; a cancelled timer stays until its moment."""
+        self.added = 0
+        """How many were added; each has the number of its addition."""
 
     def add(self, at_ns: int, call: Callable[[], object]) -> None:
         """Make a call at a moment."""
-        self._added += 1
-        heappush(self.entries, (at_ns, self._added, call))
-
-    def make_calls(self, now_ns: int) -> None:
-        """Make the calls that are due, and those that they add for this moment."""
-        entries = self.entries
-        while entries and entries[0][0] <= now_ns:
-            heappop(entries)[2]()
+        self.added += 1
+        heappush(self.entries, (at_ns, self.added, call))
 
     def is_due(self, now_ns: int) -> bool:
         """Whether a call may be due."""
@@ -59,7 +58,7 @@ class Calendar:
         entries = self.entries
         while entries:
             at_ns, _, call = entries[0]
-            if type(call) is not Timer or not call.is_over:
+            if type(call) is not Timer or call._call is not None:
                 return at_ns
             heappop(entries)
         return None

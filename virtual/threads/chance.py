@@ -59,7 +59,14 @@ def _drawing_whole_numbers() -> Callable[[int, int], int]:
         task = current_task()
         if task is None or type(a) is not int or type(b) is not int or b < a:
             return int(real(a, b))
-        return a + task.process.random._randbelow(b - a + 1)  # type: ignore[attr-defined,no-any-return]
+        # What `Random` does below it: bits until they are a number of the range.
+        choices = b - a + 1
+        bits = choices.bit_length()
+        draw = task.process.random.getrandbits
+        number = draw(bits)
+        while number >= choices:
+            number = draw(bits)
+        return a + number
 
     return randint
 

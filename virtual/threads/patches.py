@@ -34,7 +34,16 @@ from typing import Any, NamedTuple
 
 from watchkeeper.virtual.threads import chance, clock, system, thread
 from watchkeeper.virtual.threads.local import Local
-from watchkeeper.virtual.threads.lock import Lock, RLock, leave_condition, real_lock, real_rlock
+from watchkeeper.virtual.threads.lock import (
+    Lock,
+    RLock,
+    enter_condition,
+    leave_condition,
+    make_condition,
+    notify_all,
+    real_lock,
+    real_rlock,
+)
 
 
 class Patch(NamedTuple):
@@ -82,7 +91,10 @@ METHODS = (
     (threading.Thread, "join", thread.join),
     (threading.Thread, "is_alive", thread.is_alive),
     (random.Random, "seed", chance.seed),
+    (threading.Condition, "__init__", make_condition),
+    (threading.Condition, "__enter__", enter_condition),
     (threading.Condition, "__exit__", leave_condition),
+    (threading.Condition, "notify_all", notify_all),
 )
 """Class, method, replacement."""
 TIME = (
@@ -129,7 +141,9 @@ _by_id: dict[int, Any] = {}
 _put_ids: set[int] = set()
 """Identities of the replacements that are in their places."""
 _seen: set[str] = set()
-"""The modules that were looked through."""
+"""The names of modules that were looked at."""
+_no_modules: dict[str, Any] = {}
+"""Name -> what stands there for a module, and cannot be looked through: None, or an object."""
 
 
 def install(patches: Iterable[Patch] = ()) -> None:
@@ -158,13 +172,18 @@ def _put(patches: Iterable[Patch]) -> None:
 
 def sweep() -> None:
     """Replace the originals that modules loaded since the last sweep hold by name."""
-    if _seen.issuperset(sys.modules):
+    loaded = sys.modules
+    is_known = _seen.issuperset(loaded)
+    if is_known and all(loaded.get(name) is each for name, each in _no_modules.items()):
         return  # each run of a test comes here, and few load a module
-    for name, module in list(sys.modules.items()):
-        if name not in _seen and isinstance(module, ModuleType):
-            _seen.add(name)
+    for name, module in list(loaded.items()):
+        if not isinstance(module, ModuleType):
+            _no_modules[name] = module
+        elif name not in _seen or name in _no_modules:
+            _no_modules.pop(name, None)
             if not name.startswith(_OWN) and not _is_own_copy(name):
                 _sweep_module(name, module)
+        _seen.add(name)
 
 
 def _is_own_copy(name: str) -> bool:

@@ -3,8 +3,8 @@
 How it works
   Each virtual thread is a greenlet. The hub, the greenlet that called `run`, picks one of the
   runnable threads and switches to it; the thread runs until it blocks, ends, or is preempted at
-  a switch point, and switches back. So at any moment one thread runs, and which one is decided
-  here alone, by a `Policy`.
+  a switch point, and switches back; or to the next runnable thread, if nothing else is due. So at
+  any moment one thread runs, and which one is decided here alone, by a `Policy`.
 
   Time passes in three ways. A turn of a thread costs `TURN_NS`. Reading a clock costs a little,
   and more for a thread that does nothing else, so that a loop that waits for a moment gets
@@ -27,18 +27,19 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 
 from watchkeeper.virtual.threads import current
-from watchkeeper.virtual.threads.calendar import Calendar, Timer
+from watchkeeper.virtual.threads.calendar import Calendar, Entry, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
-from watchkeeper.virtual.threads.silence import close_coroutines, silence
-from watchkeeper.virtual.threads.task import BLOCKED, OVER, RUNNABLE, Task
+from watchkeeper.virtual.threads.task import BLOCKED, OVER, RUNNABLE, Policy, Schedule, Task
+from watchkeeper.virtual.threads.teardown import unwind_all
 
 TURN_NS = 10_000
 """What a turn of a thread costs."""
@@ -54,56 +55,10 @@ FIRST_IDENT = 1_000_001
 FIRST_PID = 1_001
 WALL_START_NS = 1_767_225_600 * 1_000_000_000
 """The world's date at its begin: 2026-01-01, midnight UTC."""
-MOST_THROWS = 1_000
-"""How often a thread is made to unwind before it is given up."""
 
 _get_running_loop = asyncio.events._get_running_loop
 _set_running_loop = asyncio.events._set_running_loop
 T = TypeVar("T")
-
-
-class Policy(Protocol):
-    """Decides what a scheduler leaves open.
-
-    Each decision has a step; the default is 0, False, 0.
-    """
-
-    def begin(self, scheduler: Scheduler) -> None:
-        """A run begins."""
-
-    def started(self, task: Task) -> None:
-        """A thread has started."""
-
-    def choose(self, step: int, tasks: list[Task]) -> int:
-        """Which of at least two runnable threads runs, as an index; 0 has waited longest."""
-
-    def next_preemption(self, step: int) -> int:
-        """The step from which on the running thread is preempted at its next switch point."""
-
-    def preempts(self, step: int) -> bool:
-        """Whether the running thread is preempted here; called from that step on."""
-
-    def yielded(self, task: Task) -> None:
-        """A thread polls: it would starve the others if it always came first."""
-
-    def woken(self, step: int, task: Task, running: Task | None) -> bool:
-        """A thread is runnable: whether the running one is preempted at its next switch point."""
-
-    def stall_ns(self, step: int, task: Task) -> int:
-        """For how long a thread that could run does not, as on a busy machine."""
-
-
-@dataclass(slots=True)
-class Schedule:
-    """What a policy has decided other than the default, by the number of the step."""
-
-    choices: dict[int, int] = field(default_factory=dict)
-    """Step -> which runnable thread ran, where it was not the one that has waited longest."""
-    preemptions: list[int] = field(default_factory=list)
-    stalls_ns: dict[int, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.choices) + len(self.preemptions) + len(self.stalls_ns)
 
 
 class Scheduler:
@@ -124,10 +79,14 @@ class Scheduler:
         self.step = 0
         self.network: Any = None
         """The network of the world, for patched sockets."""
+        self.lines: dict[tuple[int, int], str] = {}
+        """Session and number of a request on its way -> the line of code that it comes from."""
         self.ended: Callable[[Process], object] = _ignore
         """Called when a process has ended."""
         self.after_turn: Callable[[Task], object] | None = None
         """Called after each turn of a thread."""
+        self.after_end: Callable[[Task], object] = _ignore
+        """Called after the last turn of a thread, and after each once one has died."""
         self.allowed: frozenset[str] = frozenset()
         """What cannot be virtual and is permitted all the same."""
         self.excepthook_before: Any = None
@@ -137,6 +96,10 @@ class Scheduler:
         self.calendar = Calendar()
         self._runnable: list[Task] = []
         self._hub: greenlet | None = None
+        self._latest: Any = None
+        """The thread whose turn was the last one to begin."""
+        self._until_ns = 0
+        """The end of the run."""
         self._tasks = 0
         self._preempt_at = NEVER
         self._poll_at = NEVER
@@ -163,6 +126,7 @@ class Scheduler:
         Raises what a call of the calendar raises.
         """
         self._hub = getcurrent()
+        self._until_ns = until_ns
         self.excepthook_before = threading.excepthook
         is_collecting = gc.isenabled()
         # A collection runs finalizers, and callbacks that read the clock, as Hypothesis has one:
@@ -181,47 +145,62 @@ class Scheduler:
                 gc.enable()
 
     def _loop(self, until_ns: int) -> None:
+        # Written out: each turn comes here, and a call of Python costs as much as what it does.
         runnable, calendar, entries = self._runnable, self.calendar, self.calendar.entries
         while not self.stop_requested:
-            if entries and entries[0][0] <= self.now_ns:
-                calendar.make_calls(self.now_ns)
-            if runnable:
-                if self.now_ns > until_ns:
+            now_ns = self.now_ns
+            while entries and entries[0][0] <= now_ns:
+                heappop(entries)[2]()
+            if not runnable:
+                moment_ns = calendar.next_ns()
+                if moment_ns is None:
                     return
-                self._run_one()
+                if moment_ns > until_ns:
+                    self.now_ns = until_ns
+                    return
+                self.now_ns = moment_ns
                 continue
-            moment_ns = calendar.next_ns()
-            if moment_ns is None:
+            if now_ns > until_ns:
                 return
-            if moment_ns > until_ns:
-                self.now_ns = until_ns
-                return
-            self.now_ns = moment_ns
+            task = self._begin_turn()
+            if self.running is not None:
+                self._enter(task)
+                task = self._latest  # threads may have handed turns to each other meanwhile
+                self.running = None
+            if self.after_turn is not None:
+                self.after_turn(task)
+            if self.deaths or task.state is OVER or not task.process.is_alive:
+                self.after_end(task)
 
-    def _run_one(self) -> None:
+    def _begin_turn(self) -> Task:
+        """Choose the thread whose turn comes, and let it be the running one unless it is over."""
         runnable = self._runnable
         if len(runnable) == 1:
             task = runnable.pop()
         else:
-            self.step += 1
-            index = self.policy.choose(self.step, runnable)
+            self.step = step = self.step + 1
+            index = self.policy.choose(step, runnable)
             if index:
-                self.schedule.choices[self.step] = index
+                self.schedule.choices[step] = index
             task = runnable.pop(index)
+        self._latest = task
         self.turn += 1
         self.now_ns += TURN_NS
-        if task.state is not OVER and task.process.is_alive:
-            self.running = task
-            self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
-            self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
-            if task.greenlet is None:
-                task.greenlet = greenlet(self._run_body, parent=self._hub)
-                task.greenlet.switch(task)
-            else:
-                task.greenlet.switch()
+        if task.state is OVER or not task.process.is_alive:
             self.running = None
-        if self.after_turn is not None:
-            self.after_turn(task)
+            return task
+        self.running = task
+        self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
+        self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
+        return task
+
+    def _enter(self, task: Task) -> None:
+        thread = task.greenlet
+        if thread is None:
+            task.greenlet = greenlet(self._run_body, parent=self._hub)
+            task.greenlet.switch(task)
+        else:
+            thread.switch()
 
     def _plan_preemption(self) -> None:
         self._preempt_at = self.policy.next_preemption(self.step)
@@ -235,6 +214,7 @@ class Scheduler:
         """Start a thread of a process; it runs when the policy chooses it."""
         task = Task(name, process, FIRST_IDENT + self._tasks, body, is_daemon=is_daemon)
         self._tasks += 1
+        task.time_out = partial(self._time_out, task)
         process.tasks.append(task)
         self.policy.started(task)
         self._make_runnable(task)
@@ -269,15 +249,16 @@ class Scheduler:
         if task.process.is_paused:
             task.process.held.append(task)
             return
-        self.step += 1
-        stall_ns = self.policy.stall_ns(self.step, task)
+        policy = self.policy
+        self.step = step = self.step + 1
+        stall_ns = policy.stall_ns(step, task)
         if stall_ns:
-            self.schedule.stalls_ns[self.step] = stall_ns
+            self.schedule.stalls_ns[step] = stall_ns
             self.call_later(stall_ns, lambda: self._end_stall(task))
             return
         self._runnable.append(task)
-        if self.policy.woken(self.step, task, self.running):
-            self._preempt_at = self.point_at = self.step
+        if policy.prefers_woken and policy.woken(step, task, self.running):
+            self._preempt_at = self.point_at = step
 
     def _end_stall(self, task: Task) -> None:
         if task.process.is_paused:
@@ -298,17 +279,22 @@ class Scheduler:
         if timeout_ns is not None and timeout_ns <= 0:
             self.pass_turn()
             return False
-        timer = None
-        if timeout_ns is not None:
-            timer = self.call_later(timeout_ns, lambda: self._time_out(task))
         task.blocked_on = why
-        task.blocked_since_ns = self.now_ns
-        task.has_timeout = timer is not None
+        task.blocked_since_ns = now_ns = self.now_ns
         task.state = BLOCKED
         task.was_woken = False
+        if timeout_ns is None:
+            task.has_timeout = False
+            self._switch_away(task)
+            return task.was_woken
+        task.has_timeout = True
+        timer = Timer(now_ns + timeout_ns, task.time_out)
+        calendar = self.calendar
+        calendar.added = number = calendar.added + 1
+        entry: Entry = (timer.at_ns, number, timer)
+        heappush(calendar.entries, entry)
         self._switch_away(task)
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
         return task.was_woken
 
     def _switch_away(self, task: Task) -> None:
@@ -320,8 +306,25 @@ class Scheduler:
         if loop is not None:
             task.loop = loop
             _set_running_loop(None)
-        assert self._hub is not None, "threads run within `run`"
-        self._hub.switch()
+        entries = self.calendar.entries
+        if (
+            self._runnable
+            and (not entries or entries[0][0] > self.now_ns)
+            and self.now_ns <= self._until_ns
+            and self.after_turn is None
+            and not self.deaths
+            and not self.stop_requested
+            and task.process.is_alive
+        ):
+            # The hub would do no more than let the next thread run: that saves a switch, and
+            # calls of the calendar, which may go deep, stay on the stack of the hub.
+            following = self._begin_turn()
+            if self.running is None:
+                self._to_hub()
+            elif following is not task:
+                self._enter(following)
+        else:
+            self._to_hub()
         if loop is not None:
             _set_running_loop(loop)
         if task.is_doomed:
@@ -329,15 +332,20 @@ class Scheduler:
         while task.signals:
             task.signals.pop(0)()
 
+    def _to_hub(self) -> None:
+        assert self._hub is not None, "threads run within `run`"
+        self._hub.switch()
+
     def _time_out(self, task: Task) -> None:
         if task.state is BLOCKED:
             self._make_runnable(task)
 
     def wake(self, task: Task) -> None:
         """Make a blocked thread runnable; a thread that is not blocked goes on as it does."""
-        if task.state is BLOCKED:
-            task.was_woken = True
-            self._make_runnable(task)
+        if task.state is not BLOCKED:
+            return
+        task.was_woken = True
+        self._make_runnable(task)
 
     def switch_point(self) -> None:
         """Let the policy run other threads before the running one goes on."""
@@ -466,35 +474,12 @@ class Scheduler:
         self._hub = getcurrent()
         current.enter(self)
         try:
-            with silence():
-                for process in self.processes:
-                    for task in list(process.tasks):
-                        self._unwind(task)
-                        close_coroutines(task.loop)
-                    process.close_files()
+            unwind_all(self)
         finally:
             current.leave()
         self.calendar.clear()
         self._runnable.clear()
 
-    def _unwind(self, task: Task) -> None:
-        task.is_doomed = True
-        self.running = task
-        thread = task.greenlet
-        for _ in range(MOST_THROWS):
-            if thread is None or thread.dead:
-                break
-            thread.throw(Teardown)
-        else:
-            # It swallows what ends it: collected, it would be thrown into again.
-            _given_up_on.append(task)
-        task.state = OVER
-        self.running = None
 
-
-_given_up_on: list[Task] = []
-"""Threads that did not unwind."""
-
-
-def _ignore(process: Process) -> None:
-    """Do nothing about the end of a process."""
+def _ignore(ended: Process | Task) -> None:
+    """Do nothing about the end of a process or a thread."""

@@ -1,17 +1,19 @@
-"""A virtual thread: a greenlet that a scheduler switches to and from."""
+"""A virtual thread: a greenlet that a scheduler switches to and from, as a policy decides."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from greenlet import greenlet
 
 if TYPE_CHECKING:
     from watchkeeper.virtual.threads.lock import Mutex
     from watchkeeper.virtual.threads.process import Process
+    from watchkeeper.virtual.threads.scheduler import Scheduler
 
 
 class TaskState(StrEnum):
@@ -50,6 +52,7 @@ class Task:
         "signals",
         "state",
         "thread",
+        "time_out",
         "wanted",
         "was_woken",
     )
@@ -77,6 +80,8 @@ class Task:
         self.blocked_since_ns = 0
         self.has_timeout = False
         """Whether it goes on by itself at some moment."""
+        self.time_out: Callable[[], object] = body
+        """What the calendar calls at that moment; the scheduler sets it."""
         self.was_woken = False
         self.is_doomed = False
         """Whether it unwinds when it runs next."""
@@ -123,3 +128,50 @@ def ring_from(task: Task) -> list[Task]:
         ring.append(following)
         following = following.waits_for
     return ring if following is task else []
+
+
+class Policy(Protocol):
+    """Decides what a scheduler leaves open.
+
+    Each decision has a step; the default is 0, False, 0.
+    """
+
+    def begin(self, scheduler: Scheduler) -> None:
+        """A run begins."""
+
+    def started(self, task: Task) -> None:
+        """A thread has started."""
+
+    def choose(self, step: int, tasks: list[Task]) -> int:
+        """Which of at least two runnable threads runs, as an index; 0 has waited longest."""
+
+    def next_preemption(self, step: int) -> int:
+        """The step from which on the running thread is preempted at its next switch point."""
+
+    def preempts(self, step: int) -> bool:
+        """Whether the running thread is preempted here; called from that step on."""
+
+    def yielded(self, task: Task) -> None:
+        """A thread polls: it would starve the others if it always came first."""
+
+    prefers_woken: bool
+    """Whether a thread that wakes may be preferred: if not, `woken` is not called."""
+
+    def woken(self, step: int, task: Task, running: Task | None) -> bool:
+        """A thread is runnable: whether the running one is preempted at its next switch point."""
+
+    def stall_ns(self, step: int, task: Task) -> int:
+        """For how long a thread that could run does not, as on a busy machine."""
+
+
+@dataclass(slots=True)
+class Schedule:
+    """What a policy has decided other than the default, by the number of the step."""
+
+    choices: dict[int, int] = field(default_factory=dict)
+    """Step -> which runnable thread ran, where it was not the one that has waited longest."""
+    preemptions: list[int] = field(default_factory=list)
+    stalls_ns: dict[int, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.choices) + len(self.preemptions) + len(self.stalls_ns)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from watchkeeper.virtual.threads.scheduler import Schedule
+from watchkeeper.virtual.threads.task import Schedule
 from watchkeeper.virtual.world.faults import Strike, strike_of
 from watchkeeper.virtual.world.outcome import Outcome
 from watchkeeper.virtual.world.run import Case

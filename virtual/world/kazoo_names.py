@@ -18,7 +18,10 @@ from collections.abc import Iterable, Iterator, MutableSet
 from functools import cache, wraps
 from typing import Any
 
-from watchkeeper.virtual.network.polling import select_sockets
+from kazoo.protocol.connection import ConnectionDropped, ConnectionHandler
+
+from watchkeeper.virtual.network.polling import can_write, read_or_wait, select_sockets
+from watchkeeper.virtual.network.socket import VirtualSocket
 
 POLLING = ("kazoo.handlers.utils", "kazoo.handlers.threading")
 """The modules that have `selector_select`."""
@@ -77,6 +80,34 @@ class OrderedSet(MutableSet[Any]):
         return OrderedSet(element for element in self if element not in gone)
 
 
+class SocketErrors:
+    """`ConnectionHandler._socket_error_handling`, without a generator for each read and write."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Nothing begins."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """An error of a socket is a dropped connection."""
+        if isinstance(error, OSError):
+            reason = getattr(error, "strerror", error)
+            raise ConnectionDropped(f"socket connection error: {reason}")
+
+
+SOCKET_ERRORS = SocketErrors()
+KNOWN_HANDLING = (
+    (None, "strerror", "socket connection error: "),
+    ("socket", "error", "select", "getattr", "ConnectionDropped"),
+)
+"""The constants and the names of the method that `SocketErrors` stands for."""
+
+
+def _handling(handler: object) -> SocketErrors:
+    """`ConnectionHandler._socket_error_handling`."""
+    return SOCKET_ERRORS
+
+
 @cache
 def put() -> None:
     """Replace the names; a second time does nothing."""
@@ -87,6 +118,10 @@ def put() -> None:
     for name in POLLING:
         module: Any = importlib.import_module(name)
         module.selector_select = _polling(module.selector_select)
+    handling: Any = ConnectionHandler._socket_error_handling
+    code = handling.__wrapped__.__code__
+    if (code.co_consts, code.co_names) == KNOWN_HANDLING:
+        ConnectionHandler._socket_error_handling = wraps(handling)(_handling)
 
 
 def _polling(original: Any) -> Any:
@@ -99,6 +134,16 @@ def _polling(original: Any) -> Any:
         selectors_module: Any = selectors,
     ) -> Any:
         if selectors_module is selectors:
+            if type(timeout) is float and timeout >= 0:  # as kazoo's own always is
+                if rlist:
+                    if not wlist and type(rlist) is list and type(rlist[0]) is VirtualSocket:
+                        ready = read_or_wait(rlist, timeout)
+                        if ready is not None:
+                            return ready, [], []
+                elif type(wlist) is list and len(wlist) == 1:
+                    sock = wlist[0]
+                    if type(sock) is VirtualSocket and can_write(sock):
+                        return [], [sock], []
             found = select_sockets(rlist, wlist, timeout)
             if found is not None:
                 return found

@@ -10,7 +10,7 @@ from typing import Any
 from watchkeeper.model.ensemble.words import VERSION
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.trace.trace import Header, Row, Trace
-from watchkeeper.virtual.threads.scheduler import Schedule
+from watchkeeper.virtual.threads.task import Schedule
 from watchkeeper.virtual.world.faults import Strike
 from watchkeeper.virtual.zookeeper.record import without_line
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import traceback
@@ -15,8 +16,7 @@ from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
 from watchkeeper.virtual.network.patches import PATCHES as NETWORK_PATCHES
 from watchkeeper.virtual.threads.errors import Stuck, VirtualTimeError
 from watchkeeper.virtual.threads.patches import install
-from watchkeeper.virtual.threads.scheduler import Policy
-from watchkeeper.virtual.threads.task import Task
+from watchkeeper.virtual.threads.task import Policy, Task
 from watchkeeper.virtual.threads.watchdog import Watchdog
 from watchkeeper.virtual.world import kazoo_names, source_lines
 from watchkeeper.virtual.world.faults import Fault, Strike
@@ -84,6 +84,13 @@ def run_once(
     prepares wrongly.
     """
     prepare()
+    with garbage_kept():
+        return _run(case, policy, policy_name, seed, plan)
+
+
+def _run(
+    case: Case, policy: Policy, policy_name: str, seed: int, plan: tuple[Strike, ...]
+) -> Outcome:
     world = World(policy, seed=seed, settings=case.settings, plan=plan)
     try:
         _prepare_world(case, world)
@@ -160,6 +167,18 @@ def _death(task: Task, error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error, chain=False, limit=-8))
+
+
+@contextmanager
+def garbage_kept() -> Iterator[None]:
+    """Collect no garbage: a world that is still referred to would be searched in vain."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from watchkeeper.virtual.schedule.recorded import Recorded
-from watchkeeper.virtual.threads.scheduler import Schedule
+from watchkeeper.virtual.threads.task import Schedule
 from watchkeeper.virtual.world.faults import Strike
 from watchkeeper.virtual.world.outcome import Outcome
 from watchkeeper.virtual.world.run import Case, run_once

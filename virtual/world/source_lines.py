@@ -15,18 +15,13 @@ import sysconfig
 from functools import cache, lru_cache
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import watchkeeper
-from watchkeeper.virtual.threads.current import current_scheduler
-from watchkeeper.virtual.threads.scheduler import Scheduler
-from watchkeeper.virtual.zookeeper.record import Lines
+from watchkeeper.virtual.threads.current import here
 
 QUEUED = "_watchkeeper_line"
 """The attribute of a result of kazoo that has the line of its request."""
 LONGEST_CODE = 100
-
-_sent: WeakKeyDictionary[Scheduler, Lines] = WeakKeyDictionary()
 
 
 def _libraries() -> tuple[str, ...]:
@@ -50,7 +45,7 @@ def _is_library(file: str) -> bool:
 
 def user_line() -> str:
     """The line of the user's code that runs, as `test_lock.py:12: lock.acquire()`; "" if none."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(2)  # this function's callers are of this package
     known = _of_library
     while frame is not None:
         file = frame.f_code.co_filename
@@ -70,11 +65,6 @@ def _text(file: str, number: int) -> str:
     return f"{os.path.basename(file)}:{number}: {shown}".removesuffix(": ")
 
 
-def lines_of(scheduler: Scheduler) -> Lines:
-    """The lines of a world's requests that are sent, which fills itself."""
-    return _sent.setdefault(scheduler, {})
-
-
 @cache
 def put() -> None:
     """Let kazoo's clients note the lines of their requests; a second time does nothing."""
@@ -88,8 +78,8 @@ def put() -> None:
 def _noting(original: Any) -> Any:
     def _call(client: Any, request: Any, async_object: Any) -> Any:
         # Some requests, as the one that ends a session, have no result.
-        if async_object is not None and current_scheduler() is not None:
-            setattr(async_object, QUEUED, user_line())
+        if async_object is not None and here.scheduler is not None:
+            async_object._watchkeeper_line = user_line()
         return original(client, request, async_object)
 
     return _call
@@ -97,13 +87,13 @@ def _noting(original: Any) -> Any:
 
 def _sending(original: Any) -> Any:
     def _submit(connection: Any, request: Any, timeout: Any, xid: Any = None) -> Any:
-        scheduler = current_scheduler()
-        queue = connection.client._queue
+        scheduler = here.scheduler
+        client = connection.client
+        queue = client._queue
         if scheduler is not None and xid and queue and queue[0][0] is request:
             line = getattr(queue[0][1], QUEUED, "")
             if line:
-                session = connection.client._session_id
-                _sent[scheduler][session, xid] = line
+                scheduler.lines[client._session_id, xid] = line
         return original(connection, request, timeout, xid)
 
     return _submit

@@ -22,8 +22,8 @@ from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.threads.errors import VirtualTimeError
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.process import Process
-from watchkeeper.virtual.threads.scheduler import Policy, Scheduler
-from watchkeeper.virtual.threads.task import Task, TaskState, ring_from
+from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Policy, Task, TaskState, ring_from
 from watchkeeper.virtual.threads.thread import MAIN, forget_threads, start_main
 from watchkeeper.virtual.world.checks import (
     Always,
@@ -37,7 +37,7 @@ from watchkeeper.virtual.world.checks import (
 )
 from watchkeeper.virtual.world.faults import Strike
 from watchkeeper.virtual.world.nemesis import Nemesis
-from watchkeeper.virtual.world.source_lines import lines_of, user_line
+from watchkeeper.virtual.world.source_lines import user_line
 from watchkeeper.virtual.zookeeper.service import ZooKeeperService
 
 
@@ -94,7 +94,7 @@ class World:
             servers=self.settings.servers,
             settings=self.settings.zookeeper,
             received=self.nemesis.received,
-            lines=lines_of(self.scheduler),
+            lines=self.scheduler.lines,
         )
         self.checks: list[Check] = []
         self.deaths: list[tuple[Task, BaseException, int]] = []
@@ -109,7 +109,7 @@ class World:
         """The copies that all processes share: modules that are only preempted."""
         if self.settings.modules or self.settings.preempt:
             self._shared_modules = OwnModules(self.settings.preempt, self.settings.preempt)
-        self.scheduler.after_turn = self._after_turn
+        self.scheduler.after_end = self._thread_ended
         self.scheduler.ended = self._process_ended
 
     # --- what a test says --------------------------------------------------------------
@@ -172,12 +172,13 @@ class World:
             self._waits.append(check)
         # A section with few threads in it need not be looked at: it registers itself.
         if type(check).turn not in (Check.turn, Exclusion.turn):
-            self._judged.append(check)
+            self.judge_turns(check)
 
     def judge_turns(self, check: Check) -> None:
         """Judge the run by a property after each turn of a thread from now on."""
         if check not in self._judged:
             self._judged.append(check)
+            self.scheduler.after_turn = self._after_turn
 
     def elements(self, name: str, left: Callable[[], Collection[Any]] | None = None) -> Elements:
         """Count the elements of a queue: none may be lost or doubled."""
@@ -315,12 +316,14 @@ class World:
         self._at_end.append(call)
 
     def _after_turn(self, task: Task) -> None:
+        for check in self._judged:
+            check.turn(self)
+
+    def _thread_ended(self, task: Task) -> None:
         deaths = self.scheduler.deaths
         if deaths:  # not in most runs
             for death in deaths[len(self.deaths) :]:
                 self.deaths.append((*death, self.now_us))
-        for check in self._judged:
-            check.turn(self)
         if not task.process.is_alive or not task.process.tasks:
             self._stop_if_over()
 

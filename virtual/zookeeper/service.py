@@ -77,7 +77,7 @@ class ZooKeeperService:
         self._scheduler = scheduler
         self._chance = Random(scheduler.random.getrandbits(64))
         self._durable_ns = 0
-        self.record = Record(received, lines)
+        self.record = Record(scheduler, received, lines)
         self.ensemble = Ensemble(
             # The ids of sessions have the time in them, and two services never began at once.
             VirtualClock(scheduler, ahead_ms=subnet * APART_MS),

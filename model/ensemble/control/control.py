@@ -150,7 +150,7 @@ class Control:
 
     def history(self) -> list[Row]:
         """The rows of the trace since its begin; none if no history is kept."""
-        return [] if self._history is None else self._history.rows
+        return [] if self._history is None else list(self._history.rows)
 
     def begin_history(self) -> None:
         """Forget the rows until now, and number clients from 1 again."""

@@ -18,7 +18,7 @@ from watchkeeper.virtual.schedule.random_policy import RandomPolicy
 from watchkeeper.virtual.schedule.recorded import Recorded
 from watchkeeper.virtual.threads.current import current_scheduler
 from watchkeeper.virtual.threads.errors import VirtualTimeError
-from watchkeeper.virtual.threads.scheduler import Policy, Schedule
+from watchkeeper.virtual.threads.task import Policy, Schedule
 
 
 def count_without_a_lock(threads: int = 2) -> int:

@@ -388,3 +388,58 @@ def test_threads_that_are_unwound_say_nothing(
     assert caplog.records == []
     logging.getLogger("concurrent.futures").critical("heard again")
     assert [record.message for record in caplog.records] == ["heard again"]
+
+
+@pytest.mark.parametrize("make", [threading.Lock, threading.RLock])
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_condition_does_with_each_lock_what_the_library_does(
+    make: Callable[[], Any], is_inside: bool
+) -> None:
+    """Who owns it, what may be notified, and what refuses: within a world and outside."""
+
+    def found() -> list[Any]:
+        lock = make()
+        condition: Any = threading.Condition(lock)
+        said: list[Any] = [condition._is_owned()]
+        with condition:
+            said += [condition._is_owned(), not make().locked()]
+            condition.notify_all()
+            said.append(condition.wait(timeout=0))
+        said.append(condition._is_owned())
+        for call in (condition.notify_all, condition.notify, condition.wait, condition.release):
+            try:
+                call()
+            except RuntimeError as error:
+                said.append(str(error))
+        return said
+
+    wanted = ["cannot notify on un-acquired lock"] * 2 + ["cannot wait on un-acquired lock"]
+    said: Any = in_virtual_time(found) if is_inside else found()
+    assert said[:8] == [False, True, True, False, False, *wanted]
+    assert "lock" in said[8]
+
+
+def test_a_condition_takes_a_lock_of_another_kind() -> None:
+    """A lock that the program has written is entered, left and asked by its own methods."""
+
+    class Own:
+        def __init__(self) -> None:
+            self.calls: list[str] = []
+
+        def acquire(self, *arguments: object) -> bool:
+            self.calls.append("acquire")
+            return arguments != (False,)
+
+        def release(self) -> None:
+            self.calls.append("release")
+
+        def __enter__(self) -> bool:
+            return self.acquire()
+
+        def __exit__(self, *arguments: object) -> None:
+            self.release()
+
+    lock: Any = Own()
+    with threading.Condition(lock) as _:
+        assert lock.calls == ["acquire"]
+    assert lock.calls == ["acquire", "release"]

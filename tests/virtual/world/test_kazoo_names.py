@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from kazoo.handlers import threading as kazoo_handler
+from kazoo.protocol.connection import ConnectionDropped, ConnectionHandler
 
 from tests.support.virtual_time import Machine
 from watchkeeper.virtual.schedule.random_policy import RandomPolicy
@@ -100,3 +102,47 @@ def test_polling_outside_of_a_world_is_kazoos() -> None:
     with left, right:
         left.send(b"x")
         assert kazoo_handler.selector_select([right], [left], [], 1) == ([right], [left], [])
+
+
+def _kazoos_handling() -> Any:
+    kazoo_names.put()
+    return ConnectionHandler._socket_error_handling
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        OSError(errno.ECONNRESET, "reset"),
+        OSError("no number"),
+        TimeoutError("timed out"),
+        ValueError("no error of a socket"),
+        ConnectionDropped("dropped before"),
+    ],
+    ids=repr,
+)
+def test_errors_of_sockets_are_what_kazoo_makes_of_them(error: Exception | None) -> None:
+    """The same exception with the same text and cause; without an error the body ends."""
+
+    def found(handling: Any) -> Any:
+        try:
+            with handling(None):
+                if error is not None:
+                    raise error
+        except Exception as raised:
+            return type(raised), str(raised), raised.__context__
+        return "the body ran to its end"
+
+    shorter = _kazoos_handling()
+    assert shorter is not shorter.__wrapped__, "it stands for kazoo's"
+    assert found(shorter) == found(shorter.__wrapped__)
+
+
+def test_another_handling_of_errors_is_left_alone() -> None:
+    """A kazoo that handles errors of sockets in another way keeps its own way."""
+
+    def other(self: Any) -> None:
+        self.logger.warning("a socket failed")
+
+    code = other.__code__
+    assert (code.co_consts, code.co_names) != kazoo_names.KNOWN_HANDLING
