@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.log.settings import MINUTE_MS
+from watchkeeper.model.log_08.cleaner import CleanerSettings
+from watchkeeper.model.log_08.settings import DEFAULTS, KeyedLogSettings
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.replication.settings import AutoCreation
 
@@ -27,11 +29,22 @@ class OffsetSettings:
     """`offsets.retention.check.interval.ms`."""
     largest_metadata: int = 4096
     """`offset.metadata.max.bytes`, in characters."""
+    load_buffer_bytes: int = 64 * 1024
+    """`offsets.load.buffer.size`, which is 5 MiB in Kafka: it reads in a thread of its own."""
 
     @property
     def creation(self) -> AutoCreation:
         """How the topic is created."""
         return AutoCreation(self.partitions, self.replicas)
+
+    def log_settings(self, default: KeyedLogSettings) -> KeyedLogSettings:
+        """Return the settings of the logs of the topic, from those of other topics."""
+        return replace(
+            default,
+            segment_bytes=self.segment_bytes,
+            partitions=self.partitions,
+            is_compacted=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +57,14 @@ class ReplicatedOffsetSettings(OffsetSettings):
     """`offsets.commit.required.acks`: -1 waits for every member of the ISR."""
     commit_timeout_ms: int = 5_000
     """`offsets.commit.timeout.ms`."""
+    load_buffer_bytes: int = 5 * 1024 * 1024
+    """`offsets.load.buffer.size`."""
+    cleaner: CleanerSettings = field(default_factory=CleanerSettings)
+    """How the logs of the topic are compacted, if they are."""
+
+    @property
+    def compacted_logs(self) -> dict[str, KeyedLogSettings]:
+        """The settings of the logs that have segments, by topic; without a cleaner, none."""
+        default = DEFAULTS.default
+        assert isinstance(default, KeyedLogSettings), "the logs of 0.8 have their own class"
+        return {OFFSETS_TOPIC: self.log_settings(default)} if self.cleaner.is_enabled else {}

@@ -1,7 +1,9 @@
-"""The replicas of a broker in files: one file for each log, and the checkpoint.
+"""The replicas of a broker in files: one file for most logs, and the checkpoint.
 
     <root>/<topic>-<partition>/00000000000000000000.log    records as messages of 0.8
     <root>/replication-offset-checkpoint                   lines: 0, count, `topic partition end`
+
+The log of a topic that is compacted has several files (`segmented_log`).
 
 What is appended is in the pagecache: it survives the process. What of it survives the host is
 for the kernel to decide, which writes dirty pages to the disk after some time; replication makes
@@ -15,7 +17,8 @@ Kafka 0.8.2.2: Log, OffsetCheckpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.folder_names import folder_of, partition_of
@@ -33,8 +36,11 @@ from watchkeeper.model.log.storage import (
     Rename,
     Truncate,
 )
+from watchkeeper.model.log_08.log import KeyedLog
+from watchkeeper.model.log_08.settings import KeyedLogSettings
 from watchkeeper.model.replication.messages import decoded, encoded, size_of
 from watchkeeper.model.replication.replica_log import Record
+from watchkeeper.model.replication.segmented_log import SegmentedLog
 
 CHECKPOINT = "replication-offset-checkpoint"
 FRESH_CHECKPOINT = f"{CHECKPOINT}.tmp"
@@ -55,9 +61,15 @@ class InvalidCheckpoint(LogError):
 class ReplicaFiles:
     """The logs and the checkpoint of one broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, compacted: Mapping[str, KeyedLogSettings] = MappingProxyType({})) -> None:
+        """`compacted` has the settings of the topics whose logs have segments."""
+        self._compacted = compacted
         self._marks: dict[Partition, int] = {}
         """What the checkpoint has."""
+        self.segmented: dict[Partition, SegmentedLog] = {}
+        """The logs that have segments."""
+        self.on_cut: Callable[[KeyedLog], Awaitable[None]] | None = None
+        """Called after one of them was cut."""
 
     # --- opening -----------------------------------------------------------------------
 
@@ -71,6 +83,11 @@ class ReplicaFiles:
             found = partition_of(folder.name) if folder.is_folder else None
             if found is not None:
                 partition = Partition(found[0], str(found[1]))
+                settings = self._compacted.get(partition.topic)
+                if settings is not None:
+                    log = await self._open(partition, settings)
+                    logs[partition] = await log.read_records()
+                    continue
                 files = {file.name: file for file in await ListFolder(folder.name)}
                 if LOG in files:
                     logs[partition] = await _read_log(_path_of(partition), files[LOG])
@@ -92,19 +109,42 @@ class ReplicaFiles:
 
     async def append(self, partition: Partition, start: int, records: Sequence[Record]) -> None:
         """Append records to a log; the first one is at the offset `start`."""
+        settings = self._compacted.get(partition.topic)
+        if settings is not None:
+            log = self.segmented.get(partition)
+            if log is None:
+                await MakeFolder(_folder_of(partition))
+                log = await self._open(partition, settings)
+            await log.append_records(start, records)
+            return
         path = _path_of(partition)
         if not start:
             await MakeFolder(_folder_of(partition))
             await CreateFile(path)
         await _append_all(path, encoded(records, start))
 
-    async def truncate(self, partition: Partition, kept: Iterable[Record]) -> None:
+    async def _open(self, partition: Partition, settings: KeyedLogSettings) -> SegmentedLog:
+        log, _ = await SegmentedLog.open(_folder_of(partition), settings, was_clean=False)
+        self.segmented[partition] = log
+        return log
+
+    async def truncate(self, partition: Partition, kept: Sequence[Record]) -> None:
         """Cut a log behind the records that are kept."""
+        log = self.segmented.get(partition)
+        if log is not None:
+            await log.cut(len(kept))
+            if self.on_cut is not None:
+                await self.on_cut(log)
+            return
         await Truncate(_path_of(partition), size_of(kept))
 
     async def delete(self, partition: Partition) -> None:
         """Delete a log, if there is one."""
         folder = _folder_of(partition)
+        log = self.segmented.pop(partition, None)
+        if log is not None:
+            await log.delete()
+            return
         if any(file.name == folder for file in await ListFolder(ROOT)):
             await Delete(folder)
 
