@@ -34,8 +34,16 @@ from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, Co
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
+from watchkeeper.model.log_08.cleaner_settings import (
+    CLEANER,
+    CLEANER_KEY,
+    CLEANER_SETTINGS,
+    RATIO,
+    RATIO_KEY,
+)
 from watchkeeper.model.log_08.settings import NEVER, default_of
 from watchkeeper.model.log_08.settings import SETTINGS as LOG_SETTINGS_08
+from watchkeeper.model.offset_manager.settings import OFFSETS_SETTINGS
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
@@ -48,18 +56,7 @@ from watchkeeper.model.trace.kinds import MEANINGS
 from watchkeeper.model.trace.trace import COLUMNS
 from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
 from watchkeeper.real.broker.settings import SETTINGS as BROKER_SETTINGS
-from watchkeeper.real.broker.settings_08 import (
-    CLEANER,
-    CLEANER_KEY,
-    CLEANER_SETTINGS,
-    CREATION,
-    CREATION_KEY,
-    OFFSETS_SETTINGS,
-    POLICY,
-    POLICY_KEY,
-    RATIO,
-    RATIO_KEY,
-)
+from watchkeeper.real.broker.settings_08 import CREATION, CREATION_KEY, POLICY, POLICY_KEY
 from watchkeeper.real.broker.settings_08 import DEFAULTS as BROKER_DEFAULTS_08
 from watchkeeper.real.broker.settings_08 import SETTINGS as BROKER_SETTINGS_08
 from watchkeeper.scenarios import load, shipped

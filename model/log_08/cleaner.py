@@ -17,13 +17,11 @@ Kafka 0.8.2.2: LogCleaner, LogCleanerManager.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from watchkeeper.model.log.folder_names import partition_of
 from watchkeeper.model.log.format.errors import LogError
-from watchkeeper.model.log.settings import HOUR_MS
 from watchkeeper.model.log.storage import (
     Append,
     CreateFile,
@@ -35,6 +33,7 @@ from watchkeeper.model.log.storage import (
     StorageError,
 )
 from watchkeeper.model.log.timestamps import modified_ms
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.compaction import (
     MOST_KEYS,
     KeyAndValue,
@@ -66,20 +65,6 @@ class Logs(Protocol):
 
 class _WasCut(Exception):
     """The log was cut while it was compacted."""
-
-
-@dataclass(frozen=True, slots=True)
-class CleanerSettings:
-    """When and how logs are compacted, with the defaults of Kafka 0.8.2."""
-
-    is_enabled: bool = False
-    """`log.cleaner.enable`."""
-    backoff_ms: int = 15_000
-    """`log.cleaner.backoff.ms`: the pause after a look that found no log dirty enough."""
-    min_dirty_ratio: float = 0.5
-    """`log.cleaner.min.cleanable.ratio`."""
-    delete_retention_ms: int = 24 * HOUR_MS
-    """`log.cleaner.delete.retention.ms`: how long a tombstone stays."""
 
 
 class Cleaned(NamedTuple):

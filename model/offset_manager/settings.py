@@ -4,13 +4,70 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from watchkeeper.model.configuration.settings import INT32_MAX, Setting
 from watchkeeper.model.log.settings import MINUTE_MS
-from watchkeeper.model.log_08.cleaner import CleanerSettings
-from watchkeeper.model.log_08.settings import DEFAULTS, KeyedLogSettings
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
+from watchkeeper.model.log_08.settings import DEFAULTS, LARGEST_SEGMENT_BYTES, KeyedLogSettings
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.replication.settings import AutoCreation
 
 OFFSETS_TOPIC = "__consumer_offsets"
+
+OFFSETS_SETTINGS = (
+    Setting(
+        "offset.metadata.max.bytes",
+        "largest_metadata",
+        0,
+        INT32_MAX,
+        "the longest text that a commit of an offset may have beside it, in characters",
+    ),
+    Setting(
+        "offsets.topic.num.partitions",
+        "partitions",
+        1,
+        INT32_MAX,
+        "the partitions of the topic of offsets, over which groups are spread; it must not "
+        "change later",
+    ),
+    Setting(
+        "offsets.topic.replication.factor",
+        "replicas",
+        1,
+        INT32_MAX,
+        "the replicas of the topic of offsets; Kafka's default is 3, but this broker does not "
+        "replicate",
+    ),
+    Setting(
+        "offsets.topic.segment.bytes",
+        "segment_bytes",
+        1,
+        LARGEST_SEGMENT_BYTES,
+        "the size that no segment of the topic of offsets exceeds",
+    ),
+    Setting(
+        "offsets.retention.minutes",
+        "retention_ms",
+        1,
+        INT32_MAX,
+        "the age of a commit at which it expires",
+        MINUTE_MS,
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms",
+        "expiry_check_ms",
+        1,
+        INT32_MAX,
+        "the interval of the check for it",
+    ),
+    Setting(
+        "offsets.load.buffer.size",
+        "load_buffer_bytes",
+        1,
+        INT32_MAX,
+        "how much of the topic of offsets is read at once by a coordinator that begins; Kafka's "
+        "default is 5242880, and it reads in a thread of its own",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

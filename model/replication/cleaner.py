@@ -18,7 +18,8 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.log.folder_names import partition_of
-from watchkeeper.model.log_08.cleaner import Cleaned, Cleaner, CleanerSettings
+from watchkeeper.model.log_08.cleaner import Cleaned, Cleaner
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.replication.messages import key_and_value
 from watchkeeper.model.replication.replica import Replica

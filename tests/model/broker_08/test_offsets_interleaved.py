@@ -18,7 +18,8 @@ from tests.support.keyed_broker import HEADER, Broker
 from watchkeeper.model.actor.effects import Sleep
 from watchkeeper.model.actor.tasks import Put, Start, Take
 from watchkeeper.model.log.settings import BrokerLogSettings
-from watchkeeper.model.log_08.cleaner import Cleaner, CleanerSettings
+from watchkeeper.model.log_08.cleaner import Cleaner
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.settings import DEFAULTS, KeyedLogSettings
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
 from watchkeeper.model.wire_08.by_topic import OfTopic
