@@ -71,6 +71,9 @@ class ReplicaCleaner:
         if replica is None:
             await work()
             return
+        assert isinstance(log, SegmentedLog), "the logs of replicas that are compacted"
+        # Before the entries are gone: they are all that says which epochs there were.
+        await log.write_epochs(replica.log)
         await self._replicas.settled(replica)
         await self._replicas.hold(replica)
         try:
@@ -81,17 +84,14 @@ class ReplicaCleaner:
         await self._replicas.let_go(replica)
 
     async def _replace(
-        self, log: KeyedLog, replica: Replica, work: Callable[[], Awaitable[Any]]
+        self, log: SegmentedLog, replica: Replica, work: Callable[[], Awaitable[Any]]
     ) -> None:
-        assert isinstance(log, SegmentedLog), "the logs of replicas that are compacted"
         await emit(
             EventKind.LOG_COPIED,
             topic=replica.partition.topic,
             partition=replica.partition.name,
             end=replica.end,
         )
-        # Before the entries are gone: they are all that says which epochs there were.
-        await log.write_epochs(replica.log)
         new = await work()
         hide(replica.log, new.start, new.next_offset, await log.offsets_in(new))
 

@@ -396,8 +396,6 @@ class Replicas:
     async def _cut_held(self, replica: Replica, end: int) -> None:
         if end >= replica.end:
             return
-        while end and replica.log[end - 1].is_hidden:
-            end -= 1  # a log ends with an entry: a follower is sent nothing else
         lost = replica.end - end
         del replica.log[end:]
         replica.high_watermark = min(replica.high_watermark, end)
