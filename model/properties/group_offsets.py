@@ -141,11 +141,9 @@ class GroupOffsetsJudge:
         sent = self.committing.pop(event.node, {})
         for topic, partition, offset in event.detail["accepted"]:
             claim = event.group, Partition(topic, partition)
-            sent_us = event.t_us
             if claim in sent:
                 sent[claim].acknowledged = event.seq
-                sent_us = sent[claim].sent_us
-            self.newest[claim] = Newest(offset, Store.KAFKA, sent_us)
+                self.newest[claim] = Newest(offset, Store.KAFKA, sent[claim].sent_us)
 
     def _applied(self, event: Event) -> None:
         for change in event.detail["did"]:
