@@ -25,6 +25,7 @@ from control_plane_findings import control_plane_findings_page
 from hardened import hardened_page
 from kafkalog import kafkalog_page
 from log_formats import log_formats_page
+from offsets_findings import offsets_findings_page
 from pagecache import pagecache_page
 from replication_findings import replication_findings_page
 from requests_08 import requests_08_body
@@ -427,6 +428,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
     "findings-replication.md": lambda: replication_findings_page(page, table),
+    "findings-offsets.md": lambda: offsets_findings_page(page, table),
     "explanation/truncation-rules.md": lambda: truncation_rules_page(page, table),
 }
 
