@@ -48,7 +48,13 @@ from watchkeeper.model.offset_manager.settings import OFFSETS_SETTINGS
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
-from watchkeeper.model.properties.group_offsets import FOUND, GOES_ON, GROUP_OFFSETS, NOT_MISSING
+from watchkeeper.model.properties.group_offsets import (
+    FOUND,
+    GOES_ON,
+    GROUP_OFFSETS,
+    NOT_MISSING,
+    STAYS_EXPIRED,
+)
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
 from watchkeeper.model.replication.truncation import TruncationRule
@@ -184,8 +190,8 @@ def properties_page() -> str:
         "for the verdict only with `strict: true`, since no client of ZooKeeper can guarantee "
         "it unless the storage that it writes to checks a fence. *ISRs are known* is "
         "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs. "
-        f"*{FOUND.name}*, *{NOT_MISSING.name}* and *{GOES_ON.name}* are about runs of which a "
-        "member keeps offsets in Kafka.",
+        f"*{FOUND.name}*, *{NOT_MISSING.name}*, *{GOES_ON.name}* and *{STAYS_EXPIRED.name}* are "
+        "about runs of which a member keeps offsets in Kafka.",
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. The last "
         "column has what that makes of the verdict of the run: it is *unknown* too, or the "

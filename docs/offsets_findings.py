@@ -56,7 +56,9 @@ checkpoints and lost disks are in the [search of replicas](findings-replication.
 ## What is found
 
 A cell has the number of steps of the nearest violation, and the number of states. Where no
-violation is named, every state was seen."""
+violation is named, every state was seen. After a crash the broker that is left is the whole ISR
+here, so its high watermark rises at once. With a third broker in the ISR a crash is like a
+hand-over: the shipped scenario `coordinator-crash-first-commit` shows that of `kafka_08`."""
 
 
 def offsets_findings_page(page: Callable[..., str], table: Table) -> str:

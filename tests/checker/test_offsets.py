@@ -15,6 +15,7 @@ from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.replication.variants import (
     HARDENED,
     KAFKA_08,
+    Expiry,
     OffsetFetches,
     OffsetsCache,
     ReplicationVariant,
