@@ -27,6 +27,7 @@ from functools import partial
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.tasks import Draw, Start
 from watchkeeper.model.admin.auto_creation import create_if_missing
+from watchkeeper.model.broker_08.replica_cleaner import ReplicaCleaner
 from watchkeeper.model.log.format.message_08 import encode
 from watchkeeper.model.log.format.message_08 import records as messages_in
 from watchkeeper.model.log.format.requests_08 import PartitionError
@@ -34,7 +35,6 @@ from watchkeeper.model.offset_manager.cache import OffsetCache
 from watchkeeper.model.offset_manager.manager import Changes, OffsetManager, no_offset
 from watchkeeper.model.offset_manager.records import OffsetKey, message_of, read_record
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, ReplicatedOffsetSettings
-from watchkeeper.model.replication.cleaner import ReplicaCleaner
 from watchkeeper.model.replication.leader import Content, append_all, append_records, is_confirmed
 from watchkeeper.model.replication.messages import message_set_of, size_of
 from watchkeeper.model.replication.replica import Replica

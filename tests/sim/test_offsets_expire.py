@@ -1,4 +1,4 @@
-"""Offsets that expire, and a topic of offsets that is compacted, with what is planted in them."""
+"""Offsets that expire, and a topic of offsets that is compacted, and mutants of the cleaner."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_tombstone_that_a_replica_has_missed(variant: str, comes_back: bool) -
     assert (verdict(result, STAYS_EXPIRED) is Verdict.VIOLATED) is comes_back
 
 
-# --- what is planted -------------------------------------------------------------------
+# --- mutants of the cleaner -------------------------------------------------------------------
 
 IDLE = (
     {"at": "7s", "leave": "billing/0"},

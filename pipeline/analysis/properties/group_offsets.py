@@ -223,11 +223,15 @@ def _begun(seen: DataFrame, changes: DataFrame, retentions: DataFrame) -> DataFr
         .withColumn("look_us", sql.last("look_us", ignorenulls=True).over(in_life))
         .where("topic IS NOT NULL AND look IS NOT NULL")
     )
-    newest = _all_commits(seen, changes)
+    return _newest_at(looked, _all_commits(seen, changes), retentions)
+
+
+def _newest_at(looked: DataFrame, commits_so_far: DataFrame, retentions: DataFrame) -> DataFrame:
+    """Rows of a look, with the newest commit then; none if that had expired."""
     each = [*CLAIM, "node", "seq", "at", "look_us"]
     order = sql.struct("moment", "place")
-    found_newest = (
-        looked.join(newest, CLAIM)
+    newest = (
+        looked.join(commits_so_far, CLAIM)
         .where("moment < look")
         .groupBy(*each)
         .agg(
@@ -236,7 +240,7 @@ def _begun(seen: DataFrame, changes: DataFrame, retentions: DataFrame) -> DataFr
         )
     )
     is_old = "coalesce(look_us - sent_us >= retention_us, false)"
-    with_retention = found_newest.join(retentions, ["run", "group"], "left")
+    with_retention = newest.join(retentions, ["run", "group"], "left")
     return with_retention.where(f"NOT {is_old}").drop("look_us", "sent_us", "retention_us")
 
 

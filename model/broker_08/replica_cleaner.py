@@ -23,8 +23,8 @@ from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.replication.messages import key_and_value
 from watchkeeper.model.replication.replica import Replica
+from watchkeeper.model.replication.replica_files import SegmentedLog, hide
 from watchkeeper.model.replication.replicas import Replicas
-from watchkeeper.model.replication.segmented_log import SegmentedLog, hide
 from watchkeeper.model.replication.variants import Compacts
 from watchkeeper.model.trace.kinds import EventKind
 
