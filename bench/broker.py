@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,7 +116,8 @@ def serving(*command: str) -> Iterator[Served]:
     finally:
         process.terminate()
         process.wait()
-        process.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def timed(served: Served, size_bytes: int, work: Callable[[], None]) -> Run:
@@ -195,7 +197,10 @@ def receive_plain(path: str, flush_every: int) -> None:
         while True:
             connection, _ = listener.accept()
             descriptor, unflushed = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
-            with connection, connection.makefile("rb", FRAMES_BYTES) as frames:
+            with (
+                connection,
+                BufferedReader(connection.makefile("rb", buffering=0), FRAMES_BYTES) as frames,
+            ):
                 while size := frames.read(4):
                     frame = room[: struct.unpack(">i", size)[0]]
                     frames.readinto(frame)

@@ -63,7 +63,7 @@ LATEST = {"append": 60, "flush": 25, "roll": 12, "delete": 12, RECOVERY: 9, CLOC
 The marker of a clean shutdown is created and deleted as other files are. A recovery is killed
 at any of its first operations.
 """
-MOMENTS = {
+MOMENTS: dict[type[Any], str] = {
     Append: "append",
     Flush: "flush",
     CreateFile: "roll",

@@ -76,6 +76,7 @@ def subjects(home: Path) -> Iterator[tuple[str, str, Call, int]]:
         how = "counted" if kind is MeteredStorage else "not counted"
         effect = Append(FILE, APPENDED)
         yield "append", how, partial(storage.answer, effect), 1
+    assert isinstance(storage, MeteredStorage), "the last of the two"
     storage.answer(Append(FILE, b"x" * max(SIZES)))
     with storage.lease(FILE) as descriptor:
         for size_bytes in SIZES:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from bench.interop_clients.tools.own_tools import OwnTools
 from bench.support.report import Report, number, parser_of
 
 CLIENTS = ("kafka-python", "kcat", "jvm", "kafka-brokers")
-ELSEWHERE: dict[str, tuple[type[Rows], ...]] = {
+ELSEWHERE: dict[str, tuple[Callable[[Path, Path], Rows], ...]] = {
     "mixed-groups": (MixedGroups,),
     "mixed-cluster": (MixedCluster,),
     "offsets": (GroupOffsets,),

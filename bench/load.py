@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import cycle, islice
@@ -35,8 +35,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import pyarrow.dataset as dataset
+from bench.decode import lines, set_07
 from bench.support.report import Bar, Report, Spread, cpu_used, number, parser_of, spread
-from decode import lines, set_07
 
 from watchkeeper.model.log.format.codecs import CODECS_07, Codec
 from watchkeeper.pipeline.kafkalog.options import options_of
@@ -96,7 +96,7 @@ def cat(home: Path) -> float:
 def by_runner(runner: Runner) -> Load:
     """Load as the command does."""
 
-    def run(_: object, tasks: Iterator[LoadTask]) -> Iterator[list[Loaded]]:
+    def run(_: object, tasks: Iterable[LoadTask]) -> Iterator[list[Loaded]]:
         return (done for _, done in runner.each(load, tasks))
 
     def load_all(home: Path, out: Path) -> None:

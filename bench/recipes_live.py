@@ -274,7 +274,7 @@ def tooz_leader(struck: Struck) -> str:
 
 def coordinator_of(struck: Struck) -> Any:
     """A coordinator of tooz with the struck client, in a group."""
-    coordinator = coordination.get_coordinator(f"zookeeper://{struck.hosts}", b"a")
+    coordinator: Any = coordination.get_coordinator(f"zookeeper://{struck.hosts}", b"a")
     coordinator._coord = struck.client
     coordinator.start()
     with suppress(coordination.GroupAlreadyExist):

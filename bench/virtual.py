@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.support.report import Bar, Report, number, once, parser_of, spread
+from bench.support.report import Bar, Direction, Report, number, once, parser_of, spread
 from docs.recipes.cells import FAULTS, SEVERAL
 from docs.recipes.programs import PROGRAMS
 from kazoo.client import KazooClient
@@ -220,7 +220,11 @@ def speed(options: Namespace, report: Report) -> None:
             "us",
         ),
     }
-    bars = (("at least", 80), ("less than", 10), ("less than", 5))
+    bars: tuple[tuple[Direction, float], ...] = (
+        ("at least", 80),
+        ("less than", 10),
+        ("less than", 5),
+    )
     for (what, (values, unit)), (direction, bar) in zip(found.items(), bars, strict=True):
         values_of = spread(values, higher_is_better=direction == "at least")
         report.rows.append([what, number(values_of.best), number(values_of.median), unit])

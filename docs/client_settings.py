@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from log_formats import Table
+from docs.log_formats import Table
 
 from watchkeeper.model.clients.producer.settings import PRODUCER_SETTINGS, Setting
 from watchkeeper.model.clients_08.settings import PRODUCER_SETTINGS_08

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-import running_brokers as running
-from running_brokers import VARIANTS
+from docs import running_brokers as running
+from docs.running_brokers import VARIANTS
 
 from watchkeeper import ExploreResult
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, KNOWN, search

@@ -20,16 +20,16 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from client_settings import client_settings_page
-from control_plane_findings import control_plane_findings_page
-from hardened import hardened_page
-from kafkalog import kafkalog_page
-from log_formats import log_formats_page
-from offsets_findings import offsets_findings_page
-from pagecache import pagecache_page
-from replication_findings import replication_findings_page
-from requests_08 import requests_08_body
-from truncation_rules import truncation_rules_page
+from docs.client_settings import client_settings_page
+from docs.control_plane_findings import control_plane_findings_page
+from docs.hardened import hardened_page
+from docs.kafkalog import kafkalog_page
+from docs.log_formats import log_formats_page
+from docs.offsets_findings import offsets_findings_page
+from docs.pagecache import pagecache_page
+from docs.replication_findings import replication_findings_page
+from docs.requests_08 import requests_08_body
+from docs.truncation_rules import truncation_rules_page
 
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
 from watchkeeper.model.group.variants import VARIANTS, Variant

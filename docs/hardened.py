@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from findings import found_of_all, markdown_table, searches_in_words
-from hardened_faults import BY_FILTER, FAULTS, ONLY_08, Timeline
+from docs.findings import found_of_all, markdown_table, searches_in_words
+from docs.hardened_faults import BY_FILTER, FAULTS, ONLY_08, Timeline
 
 from watchkeeper import Result, simulate
 from watchkeeper.model.judgement.judge import PROPERTIES

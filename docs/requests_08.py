@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
-from log_formats import Table, hexadecimal, layout_table
+from docs.log_formats import Table, hexadecimal, layout_table
 
 from watchkeeper.model.log.format.frames import WireStruct, size_on_wire, struct_type
 from watchkeeper.model.log.format.message_08 import KeyedMessage, encode
@@ -57,6 +58,8 @@ from watchkeeper.model.wire_08.produce import (
 )
 from watchkeeper.model.wire_08.table import APIS, encode_request
 
+Part = TypeVar("Part")
+
 ENTRY = encode([KeyedMessage(None, b"42")])
 ID, CLIENT = 7, "c"
 TIMES = TopicTimes("t", (PartitionTime(0),))
@@ -64,7 +67,7 @@ KEY, COMMITTED = OffsetKey("g1", "t", 0), CommittedOffset(42, "", 1000)
 METADATA = TopicMetadata(0, "t", (PartitionMetadata(0, 0, 3, (3,), (3,)),))
 
 
-def of_t(part: WireStruct) -> tuple[OfTopic[WireStruct], ...]:
+def of_t(part: Part) -> tuple[OfTopic[Part], ...]:
     """One part of the topic `t`."""
     return (OfTopic("t", (part,)),)
 

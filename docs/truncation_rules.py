@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from published_models import published_models
+from docs.published_models import published_models
 
 from watchkeeper.checker.replication.partition import Bounds
 from watchkeeper.checker.replication.search import Result, search

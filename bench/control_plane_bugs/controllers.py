@@ -96,6 +96,7 @@ async def _ended_by_deleted_topic(requests: Any, number: int) -> bool:
     seen = await settings_module.read_or_none(
         requests, settings_module.GetData(path, False, "read settings")
     )
+    assert seen is not None, "a notification stays for longer than this reads it"
     topic = settings_module.ConfigChange.decode(path, seen.data).topic
     at = paths.topic_config(topic)
     if (

@@ -165,7 +165,10 @@ BACK_WITHOUT_LEADER = cluster(
     partitions=2,
 )
 """A replica comes back while its leader is away, and writes a checkpoint."""
-FIRST_IS_3 = [*({"id": number, "starts": "500ms"} for number in (0, 1, 2, 4)), {"id": 3}]
+FIRST_IS_3: list[dict[str, Any]] = [
+    *({"id": number, "starts": "500ms"} for number in (0, 1, 2, 4)),
+    {"id": 3},
+]
 """Five brokers, of which broker 3 is the first controller."""
 LATE_METADATA = cluster(
     {"at": "4s", "partition": "broker/3", "from": "broker/4", "for": "12s"},

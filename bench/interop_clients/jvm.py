@@ -196,7 +196,7 @@ class Jvm:
         said = self.run("kafka.tools.ConsoleConsumer", *options, *more)
         found = re.findall(r"^\[\S+,\S+,\d\]::OffsetAndMetadata\[-?\d+,", said, re.MULTILINE)
         expect(len(found), 4, "commits that it shows")
-        return found[0]
+        return str(found[0])
 
     def config(self, group: str, *lines: str) -> tuple[str, str]:
         """Options of a console consumer that is a member of a group."""

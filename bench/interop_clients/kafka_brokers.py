@@ -19,6 +19,7 @@ from bench.interop_clients.kafka_cluster import WITHIN_S, KafkaCluster
 from bench.interop_clients.outcome import Action, expect
 
 from watchkeeper import Producer, SimpleConsumer
+from watchkeeper.real.embed.simple_consumer import KeyedMessageAndOffset
 
 CLIENT = "watchkeeper on Kafka"
 IDS = (9, 10)
@@ -140,8 +141,10 @@ class KafkaBrokers:
                 end = consumer.latest(topic, partition)
                 messages = consumer.fetch(topic, partition, 0, 1 << 20)
                 expect([each.offset for each in messages], [*range(end)], "offsets")
-                keys = [each.key for each in messages if each.key is not None]
-                expect(keys == [each.payload for each in messages if each.key], True, "keys")
+                keyed = [each for each in messages if isinstance(each, KeyedMessageAndOffset)]
+                expect(len(keyed), len(messages), "messages with a place for a key")
+                keys = [each.key for each in keyed if each.key is not None]
+                expect(keys == [each.payload for each in keyed if each.key], True, "keys")
                 count += end
         expect(count, COUNT, "messages")
         return f"{count} messages at their offsets"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from bench.interop_clients.broker import Place
 from bench.interop_clients.outcome import Action, Skipped
@@ -16,7 +17,7 @@ from bench.interop_clients.outcome import Action, Skipped
 WITHIN_S = 90.0
 PROGRAM = Path(__file__).with_name("kafka_python_program.py")
 MISSING = "kafka-python is not installed (pip install kafka-python==1.4.7 python-snappy)"
-ACTIONS = (
+ACTIONS: tuple[tuple[Any, ...], ...] = (
     *(("produce and consume", codec, acks) for codec in ("none", "gzip") for acks in (0, 1, -1)),
     *(("produce and consume", "snappy", acks) for acks in (0, 1, -1)),
     ("keys",),

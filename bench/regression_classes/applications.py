@@ -63,9 +63,12 @@ def draw_commits(dice: Random) -> Outcome:
         *({"at": ms(dice.randrange(9_100, 10_500)), "leave": one} for one in leaves),
     ]
     cluster = stored_cluster(
-        1, dice.randint(1, 3), topic="orders", servers=dice.choice((1, 3)),
-        **{"log.flush.interval": dice.choice((1, 20, 50))},
-    )  # fmt: skip
+        1,
+        dice.randint(1, 3),
+        {"log.flush.interval": dice.choice((1, 20, 50))},
+        topic="orders",
+        servers=dice.choice((1, 3)),
+    )
     group = {
         "consumers": members,
         "streams": {"orders": dice.randint(1, 2)},
@@ -106,7 +109,7 @@ def _is_of_zombie(result: Result, violation: str) -> bool:
 def commits_wrong(result: Result) -> tuple[str, ...]:
     """What is wrong: a violation, a member that waits for ever, or one that does not leave."""
     wrong = [one for one in violations(result) if not _is_of_zombie(result, one)]
-    handed = {}
+    handed: dict[str, int] = {}
     for event in result.trace.of_kind(EventKind.CONSUMED):
         partition = event.partition or event.detail["partition"]
         handed[partition] = max(handed.get(partition, 0), *(one[4] for one in ranges(event)))
@@ -159,7 +162,7 @@ def producers_of(dice: Random, variant: str) -> Outcome:
         timeline.append({"at": ms(returns), "start": f"broker/{broker}"})
     fields: Fields = {
         "clusters": stored_cluster(
-            brokers, dice.randint(1, 2), **{"log.flush.interval": dice.choice((20, 500))}
+            brokers, dice.randint(1, 2), {"log.flush.interval": dice.choice((20, 500))}
         ),
         "producers": {"web": {"config": config}},
         "timeline": timeline,

@@ -62,7 +62,7 @@ def draw_bounces(dice: Random) -> Outcome:
         "clusters": stored_cluster(
             brokers,
             dice.randint(1, 3),
-            **{
+            {
                 "log.flush.interval": dice.choice((1, 50, 500)),
                 "log.default.flush.scheduler.interval.ms": dice.choice((20, 50, 1_000)),
             },
@@ -149,7 +149,7 @@ def _draw_stored_topic(dice: Random) -> Outcome:
     }
     config = {"log.flush.interval": dice.choice((1, 20, 200))}
     fields: Fields = {
-        "clusters": stored_cluster(brokers, partitions, **config),
+        "clusters": stored_cluster(brokers, partitions, config),
         "groups": {"billing": group},
         "timeline": timeline,
         "settle": "8s",

@@ -26,14 +26,19 @@ def run(dice: Random, fields: Fields, variant: str = "hardened") -> Result:
 
 
 def stored_cluster(
-    brokers: int, partitions: int, *, topic: str = "clicks", servers: int = 1, **config: Any
+    brokers: int,
+    partitions: int,
+    config: Fields | None = None,
+    *,
+    topic: str = "clicks",
+    servers: int = 1,
 ) -> Fields:
-    """The clusters of a scenario whose brokers store messages."""
+    """The clusters of a scenario whose brokers store messages, by this configuration."""
     return {
         "main": {
             "zookeeper": {"servers": servers},
             "brokers": brokers,
-            "storage": {"config": config},
+            "storage": {"config": config or {}},
             "topics": {topic: {"partitions_per_broker": partitions}},
         }
     }

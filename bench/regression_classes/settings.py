@@ -38,7 +38,7 @@ def _draw_codecs(dice: Random) -> Outcome:
         del config["queue.time"]
     fields = _base()
     fields["clusters"] = stored_cluster(
-        1, dice.randint(1, 2), **{"log.flush.interval": dice.choice((1, 100))}
+        1, dice.randint(1, 2), {"log.flush.interval": dice.choice((1, 100))}
     )
     fields["timeline"] = [
         {"at": "2s", "produce": "clicks", "rate": f"{dice.choice((300, 2_000))}/s",
@@ -90,7 +90,7 @@ class Setting(NamedTuple):
     """Whether each valid value changes the trace of each run of the class."""
 
 
-INVALID = (-7, "many", [], None)
+INVALID: tuple[Any, ...] = (-7, "many", [], None)
 
 SETTINGS = (
     Setting("broker", "log.file.size", 512 * 2**20, (2_000, 20_000)),

@@ -221,7 +221,7 @@ def test_access(harness: Harness) -> None:
 
 def states_of(client: KazooClient) -> list[str]:
     seen: list[str] = []
-    client.add_listener(lambda state: seen.append(state) or None)
+    client.add_listener(seen.append)
     return seen
 
 

@@ -48,7 +48,7 @@ class Task(NamedTuple):
     begin_ns: int
 
 
-class CountingClient(KazooClient):  # type: ignore[misc]
+class CountingClient(KazooClient):
     """A client that counts its requests; pings and connecting do not count."""
 
     requests = 0
@@ -58,7 +58,7 @@ class CountingClient(KazooClient):  # type: ignore[misc]
         return super()._call(request, result)
 
 
-class ClockedParty(ShallowParty):  # type: ignore[misc]
+class ClockedParty(ShallowParty):
     """The recipe's register of members; the trace has the moment at which a member registers."""
 
     def __init__(self, client: Any, path: str, *, identifier: str, trace: TraceWriter) -> None:

@@ -5,6 +5,11 @@ ZooKeeper keeps the children of a znode, and the ephemerals of a session, in a
 guaranteed, but every client sees it, and code that forgets to sort fails only because of
 it. So it is reproduced here: a table of `capacity` buckets that doubles when it is three
 quarters full and never shrinks, with the names of one bucket in the order of arrival.
+
+One case is left out. When a bucket gets its ninth name, Java doubles a table of fewer than 64
+buckets, and makes a tree of the bucket in a larger one, whose root is listed first from then
+on. Names that clients choose rarely come to that: of 400 tables of 850 such names, filled in
+the order of another table as a restart does it, one did.
 """
 
 from __future__ import annotations

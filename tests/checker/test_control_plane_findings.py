@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 
@@ -15,11 +13,9 @@ PAGE = (HOME / "docs" / "findings-control-plane.md").read_text()
 
 
 @pytest.fixture(scope="module")
-def findings() -> Iterator[ModuleType]:
+def findings() -> ModuleType:
     """The program that makes the page."""
-    sys.path.insert(0, str(HOME / "docs"))
-    yield import_module("control_plane_findings")
-    sys.path.remove(str(HOME / "docs"))
+    return import_module("docs.control_plane_findings")
 
 
 def shown(variant: str, brokers: int | str, faults: str) -> list[str]:

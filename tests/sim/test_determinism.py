@@ -65,7 +65,14 @@ def test_pythons_change_nothing(version: str, expected: str, others: dict[str, s
     assert fingerprints(others[version], "0") == expected
 
 
-@pytest.mark.parametrize("name", shipped())
+LONG = ("offsets-move-to-kafka-and-back", "offsets-roll-back-as-worded", "group-reads-replicas")
+"""More than a CPU second each."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in shipped()],
+)
 def test_twice_in_one_process(name: str) -> None:
     """Nothing is left in the process from an earlier run."""
     first = simulate(name, seed=11)

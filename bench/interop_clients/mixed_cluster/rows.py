@@ -407,7 +407,7 @@ class MixedCluster(OnKafka):
         """The topic that was created last on every broker."""
         with connected(self.zookeeper.hosts) as client:
             names = [name for name in client.get_children("/brokers/topics") if "topic-" in name]
-        return max(names, key=lambda name: int(name.rpartition("-")[2]))
+        return str(max(names, key=lambda name: int(name.rpartition("-")[2])))
 
     def _send(self, topic: str, word: str) -> None:
         lines = [f"{number}\t{line}" for number, line in enumerate(lines_of(word, COUNT))]

@@ -20,6 +20,7 @@ from watchkeeper import Broker, Consumer, simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.events import Fired
 from watchkeeper.model.actor.operations import Create, GetChildren
+from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.real.client.client import Client, Reply
 from watchkeeper.scenarios import shipped
@@ -41,11 +42,22 @@ def violated(findings: Iterable[Finding]) -> set[str]:
     }
 
 
-LONG = (
-    *("offsets-move-to-kafka-and-back", "offsets-roll-back-as-worded", "coordinator-crash"),
-    *("mirror-commits-first", "offset-before-claim"),
-)
-"""Minutes of virtual time, with many requests."""
+LONG_NAMES = """
+    at-least-once at-most-once broker-rolling-bounce claims-in-conflict commits-before-release
+    commits-by-leader-alone commits-without-timer connection-loss-mid-commit coordinator-crash
+    exactly-once few-retries follower-longer-than-leader follower-stands-still
+    group-reads-replicas isr-in-metadata last-in-sync-crashes-unclean late-group
+    leaders-balanced lost-and-regained-twice many-streams many-topics-created mass-start-herd
+    metadata-stale mirror-commits-first mirror-crash no-repeats offsets-move-to-kafka-and-back
+    offsets-roll-back-as-worded partition-moves partition-moves-controller-crashes
+    partition-moves-to-dead-broker partitions-added-during-move power-lost
+    preferred-election-of-unknown-partition preferred-leader-dead producer-crash
+    rebalance-duplicates replica-rejoins rolling-restart rolling-restart-by-kill
+    rolling-upgrade round-robin topic-created-by-load topic-deleted-by-hand topic-recreated
+    zombie-commits
+"""
+LONG = frozenset(LONG_NAMES.split())
+"""Half a CPU second and more each; what strikes in them strikes in the quick ones too."""
 LEFT_OUT = ("broker-disk-full",)
 """Files of real brokers never fill a disk in these tests."""
 
@@ -71,6 +83,23 @@ def test_a_shipped_scenario_holds_as_in_simulation(name: str, tmp_path: Path) ->
     names = {each.claim.name for each in findings}
     assert {each.claim.name for each in simulated.findings} <= names
     assert all(effect.counts or effect.missed for effect in ran.effects)
+
+
+def test_the_quick_ones_strike_as_all_do() -> None:
+    """Each verb, of each kind of process and moment, is in a scenario that is not long."""
+
+    def struck(action: Action) -> tuple[str, str, str]:
+        kind = action.target.partition("/")[0].partition(" ")[0]
+        known = kind in ("broker", "zookeeper", "controller", "leader", "administrator")
+        return action.verb.name, kind if known else "member", type(action.trigger).__name__
+
+    def strikes(names: Iterable[str]) -> set[tuple[str, str, str]]:
+        plans = [scenario_of(name).plan("hardened") for name in names]
+        actions = [action for plan in plans for action in plan.timeline]
+        return {struck(action) for action in actions if action.verb.kind == "fault"}
+
+    ran = set(shipped()) - set(LEFT_OUT)
+    assert strikes(ran - LONG) == strikes(ran)
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)

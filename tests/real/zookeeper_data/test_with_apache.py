@@ -304,7 +304,8 @@ def test_fuzzy_snapshots_are_read_as_apache_reads_them(tmp_path: Path, seed: int
     assert len(answered) > 300
     assert set(answered) <= set(ours.nodes)
     with apache(tmp_path) as client:
-        assert seen_by(client) == seen_in(ours)
+        # So many names may fill a bucket, whose order is then that of a tree (java_hash_order).
+        assert unordered(seen_by(client)) == unordered(seen_in(ours))
 
 
 def answered_under_load(clients: list[KazooClient], random: Random, number: int) -> list[str]:
