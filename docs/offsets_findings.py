@@ -103,4 +103,10 @@ def _paths() -> Iterator[str]:
             numbered = "\n".join(
                 f"{number}. {step}" for number, step in enumerate(result.steps, 1)
             )
-            yield f"**{name}**: *{result.violated}*\n\n{numbered}"
+            yield f"**{name}** (`{_command(faults)}`): *{result.violated}*\n\n{numbered}"
+
+
+def _command(faults: frozenset[Fault]) -> str:
+    """Return the command that finds a violation."""
+    chosen = [fault.name.lower() for fault in Fault if fault in faults]
+    return " ".join(("watchkeeper explore-offsets", *(f"--fault {name}" for name in chosen)))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from watchkeeper.checker.offsets.group import Bounds, Steps, initial
 from watchkeeper.checker.offsets.state import Group, Step
-from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions, Tell
 from watchkeeper.checker.state_space.whole_state import WholeStateSystem
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.replication.variants import ReplicationVariant
@@ -25,6 +25,8 @@ class Result:
     verdict: Verdict
     states: int
     transitions: int
+    stopped: str = ""
+    """Why the search is not complete; empty where it is."""
     violated: str = ""
     """The property that is violated nearest."""
     steps: tuple[str, ...] = ()
@@ -53,31 +55,36 @@ class OffsetsSystem(WholeStateSystem[Group]):
         return state.violation
 
 
-def search(variant: ReplicationVariant, bounds: Bounds, *, limits: Limits = UNLIMITED) -> Result:
-    """Search every state of a group; find the nearest violation."""
-    return search_steps(Steps(variant, bounds), limits=limits)
-
-
-def search_steps(steps: Steps, *, limits: Limits = UNLIMITED) -> Result:
-    """Search as `search` does, by other steps."""
+def search(
+    variant: ReplicationVariant,
+    bounds: Bounds,
+    *,
+    limits: Limits = UNLIMITED,
+    tell: Tell | None = None,
+) -> Result:
+    """Search every state of a group; find the nearest violation. `tell` receives the progress."""
+    steps = Steps(variant, bounds)
     system = OffsetsSystem(steps)
-    done = Search(system, SearchOptions(limits=limits, reduces=False, keeps_edges=False))
+    options = SearchOptions(limits=limits, reduces=False, keeps_edges=False)
+    done = Search(system, options, tell=tell)
     searched = done.run()
     progress = searched.progress
     for violation in searched.violations:
         numbers = [done.state(number)[1] for number in done.path(violation.state)]
         path = [system.states[number] for number in numbers]
         return Result(
-            steps.variant,
-            steps.bounds,
+            variant,
+            bounds,
             Verdict.VIOLATED,
             progress.states,
             progress.transitions,
-            path[-1].violation,
-            tuple(_sentences(steps, path)),
+            violated=path[-1].violation,
+            steps=tuple(_sentences(steps, path)),
         )
     verdict = Verdict.HOLDS if searched.is_complete else Verdict.UNKNOWN
-    return Result(steps.variant, steps.bounds, verdict, progress.states, progress.transitions)
+    return Result(
+        variant, bounds, verdict, progress.states, progress.transitions, searched.stopped
+    )
 
 
 def _sentences(steps: Steps, path: list[Group]) -> Iterator[str]:

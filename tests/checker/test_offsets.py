@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from watchkeeper.check.offsets_command import FAULTS
 from watchkeeper.checker.offsets.group import Bounds, Steps, initial
 from watchkeeper.checker.offsets.search import search
 from watchkeeper.checker.offsets.state import TOMBSTONE, Entry, Fault, noted
@@ -104,3 +105,8 @@ def test_the_first_state_is_a_coordinator_without_commits() -> None:
     steps = [step.text for step in Steps(KAFKA_08, ONE).of(initial(ONE))]
     assert "member 1 sends commit 1 to a, which appends it" in steps
     assert not any("fetch to" in step for step in steps)
+
+
+def test_the_command_knows_every_fault() -> None:
+    """By the names that the search has for them."""
+    assert {word.upper() for word in FAULTS} == {fault.name for fault in Fault}
