@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from watchkeeper.check.offsets_command import FAULTS
+from watchkeeper.check.control_plane_command import OFFSETS_FAULTS
 from watchkeeper.checker.offsets.group import Bounds, Steps, initial
 from watchkeeper.checker.offsets.search import search
 from watchkeeper.checker.offsets.state import TOMBSTONE, Entry, Fault, noted
@@ -109,4 +109,4 @@ def test_the_first_state_is_a_coordinator_without_commits() -> None:
 
 def test_the_command_knows_every_fault() -> None:
     """By the names that the search has for them."""
-    assert {word.upper() for word in FAULTS} == {fault.name for fault in Fault}
+    assert {word.upper() for word in OFFSETS_FAULTS} == {fault.name for fault in Fault}

@@ -15,8 +15,11 @@ import click
 
 from watchkeeper.analyze.command import analyze
 from watchkeeper.check.command import conform, explore, replay
-from watchkeeper.check.control_plane_command import explore_brokers, explore_replicas
-from watchkeeper.check.offsets_command import explore_offsets
+from watchkeeper.check.control_plane_command import (
+    explore_brokers,
+    explore_offsets,
+    explore_replicas,
+)
 from watchkeeper.check.virtual_command import virtual
 from watchkeeper.cli.defaults_command import defaults as defaults_command
 from watchkeeper.cli.sections import SectionedGroup, usage_text
