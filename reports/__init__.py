@@ -14,11 +14,14 @@
   messages.png, messages.html     if brokers store messages: throughput, cache hits, bytes at
                                   risk, lag, latency
 
-    from watchkeeper.reports.counterexample.html import write_counterexample_html
+    from watchkeeper.reports.explorer.html import write_counterexample_html, write_explorer_html
 
+    write_explorer_html(browsed, graph, folder)
     write_counterexample_html(counterexample, folder)
 
-  counterexample.html             each step of a counterexample, and the state after it
+  explore.html                    the states of a search, step by step
+  counterexample.html             the same page, opened at the end of a path: each step of a
+                                  counterexample, and what else could have come
 
     from watchkeeper.reports.replicas.html import write_replicas_html
 
@@ -29,7 +32,7 @@
 Reading order: `facts/` derives from a trace what is shown (`spans` and `intervals` first: who
 fetched what, splits and gaps) and knows nothing of pictures. `figure/` has what all pictures
 share: a canvas, a page, colours, panels. Each picture then has its folder: `ownership/`,
-`spacetime/`, `connections/`, `leaders/`, `reassignment/`, `messages/`, `counterexample/`,
+`spacetime/`, `connections/`, `leaders/`, `reassignment/`, `messages/`, `explorer/`,
 `replicas/`, `sweep/`, `analysis/`, with its layout, `png` (matplotlib) and `html` (with scripts
 and styles beside it).
 """

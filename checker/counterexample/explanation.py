@@ -61,7 +61,7 @@ def counterexample_of(
         steps=tuple(steps[: len(taken)]),
         first=snapshots_of(system, first),
         first_owners=_owners(system, first),
-        first_registry=_registry(system, first),
+        first_registry=registry_of(system, first),
         stem=tuple(steps[len(taken) : begins]),
         cycle=tuple(steps[begins:]),
     )
@@ -74,7 +74,7 @@ def _step_of(system: ClusterSystem, number: int, taken: Taken) -> Counterexample
         snapshots_of(system, taken.after),
         _owners(system, taken.after),
         disabled_actors(system, taken.before),
-        _registry(system, taken.after),
+        registry_of(system, taken.after),
     )
 
 
@@ -142,7 +142,7 @@ def _text_of(notification: Notification) -> str:
     return notification.kind.value if isinstance(notification, Command) else notification.value
 
 
-def _registry(system: ClusterSystem, state: State) -> dict[str, str]:
+def registry_of(system: ClusterSystem, state: State) -> dict[str, str]:
     """What the registry says of the control plane; empty without one."""
     if system.control_plane is None:
         return {}

@@ -7,24 +7,32 @@ the protocol are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from watchkeeper.checker.actors.actors import State
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.counterexample.disabled import disabled_actors
-from watchkeeper.checker.counterexample.explanation import scheduled_step_of, snapshots_of
+from watchkeeper.checker.counterexample.explanation import (
+    registry_of,
+    scheduled_step_of,
+    snapshots_of,
+)
 from watchkeeper.checker.counterexample.path import Taken, successors
 from watchkeeper.checker.counterexample.replay_steps import first_state, path_of
 from watchkeeper.checker.state_space.system import FREE
 from watchkeeper.model.counterexample.browsed_state import (
+    NOT_HELD,
+    BrowsedClaim,
     BrowsedState,
     BrowsedZnode,
     Choice,
+    PathInGraph,
     StateGraph,
 )
 from watchkeeper.model.counterexample.counterexample import UNKNOWN_OWNER, ScheduledStep
+from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.text import text
 
 RESERVED = "/zookeeper"
@@ -80,23 +88,46 @@ class Explorer:
 
     def graph(self, most: int) -> StateGraph | None:
         """Return all states that can be reached; None if they are more than `most`."""
-        numbers = {self.first: 0}
+        numbers, enabled = self._reach([self.first], most)
+        if any(taken.after not in numbers for steps in enabled for taken in steps):
+            return None
+        return self._graph_of(numbers, enabled)
+
+    def around(self, path: Sequence[Taken], most: int) -> PathInGraph:
+        """Return the states of a path and those near it.
+
+        The states that are fewer steps from the path come first, until the graph has `most`.
+        """
+        on_path = [self.first, *(taken.after for taken in path)]
+        numbers, enabled = self._reach(on_path, most)
+        choices = (enabled[numbers[taken.before]].index(taken) for taken in path)
+        return PathInGraph(self._graph_of(numbers, enabled), tuple(choices))
+
+    def _reach(
+        self, begin: Iterable[State], most: int
+    ) -> tuple[dict[State, int], list[list[Taken]]]:
+        """Number these states and those that they lead to, up to `most`; with their steps."""
+        states = list(dict.fromkeys(begin))
+        numbers = {state: number for number, state in enumerate(states)}
         enabled: list[list[Taken]] = []
-        states = [self.first]
         for state in states:  # it grows behind the one that is looked at
             enabled.append(successors(self.system, state))
             for taken in enabled[-1]:
-                if taken.after not in numbers:
+                if taken.after not in numbers and len(states) < most:
                     numbers[taken.after] = len(states)
                     states.append(taken.after)
-            if len(states) > most:
-                return None
+        return numbers, enabled
+
+    def _graph_of(self, numbers: Mapping[State, int], enabled: list[list[Taken]]) -> StateGraph:
         return tuple(
             self._browsed(
                 state,
-                tuple(replace(self._choice(one), leads_to=numbers[one.after]) for one in steps),
+                tuple(
+                    replace(self._choice(one), leads_to=numbers.get(one.after, NOT_HELD))
+                    for one in steps
+                ),
             )
-            for state, steps in zip(states, enabled, strict=True)
+            for state, steps in zip(numbers, enabled, strict=True)
         )
 
     def _browsed(self, state: State, choices: tuple[Choice, ...]) -> BrowsedState:
@@ -105,6 +136,8 @@ class Explorer:
             snapshots=snapshots_of(self.system, state),
             znodes=tuple(self._znodes(state)),
             choices=choices,
+            claims=self._claims(state),
+            registry=registry_of(self.system, state),
             disabled=disabled_actors(self.system, state),
             violates=judged.violates,
             is_at_rest=judged.is_at_rest,
@@ -148,7 +181,7 @@ class Explorer:
 
     def _znodes(self, state: State) -> Iterator[BrowsedZnode]:
         """Yield all znodes but the root and the service's own, by path."""
-        current = {one.session for one in self.system.values(state).values() if one.is_alive}
+        current = self._current_sessions(state)
         for path, znode in sorted(self.system.service.trees[state[0]].nodes.items()):
             if path == "/" or path == RESERVED or path.startswith(f"{RESERVED}/"):
                 continue
@@ -156,3 +189,19 @@ class Explorer:
             yield BrowsedZnode(
                 path, text(znode.data) or "", owner, bool(owner) and znode.owner not in current
             )
+
+    def _claims(self, state: State) -> dict[str, BrowsedClaim]:
+        """Return the claim of each partition that has one."""
+        current = self._current_sessions(state)
+        claims = {}
+        for path, znode in sorted(self.system.service.trees[state[0]].nodes.items()):
+            claim = paths.parse_owner(path)
+            if claim is not None:
+                owner = self.system.name_of.get(znode.owner, UNKNOWN_OWNER)
+                is_earlier = owner != UNKNOWN_OWNER and znode.owner not in current
+                claims[str(claim[1])] = BrowsedClaim(owner, is_earlier)
+        return claims
+
+    def _current_sessions(self, state: State) -> set[int]:
+        """Return the sessions that processes use and that are alive."""
+        return {one.session for one in self.system.values(state).values() if one.is_alive}

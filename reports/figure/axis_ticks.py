@@ -1,4 +1,7 @@
-"""Where an axis has its numbers."""
+"""Round steps of the axes that pages and pictures share, and the words of a moment.
+
+Pictures place the numbers of time by matplotlib's tickers; pages are written without it.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,6 @@ def step_us(length_us: int, most: int) -> int:
             if factor * power * most >= length_us:
                 return factor * power
         power *= 10
-
-
-def ticks_us(end_us: int, most: int, from_us: int = 0) -> list[int]:
-    """The moments of a run, or of a part of it, that get a number."""
-    step = step_us(max(end_us - from_us, 1), max(most, 1))
-    return list(range(-(-from_us // step) * step, end_us + 1, step))
 
 
 def tick_text(at_us: int) -> str:

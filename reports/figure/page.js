@@ -83,6 +83,13 @@ function events(first, last) {
   return first === last ? "#" + first : "#" + first + " to #" + last + " of the trace";
 }
 
+// Fits a part of a picture to the width of the paper, from one height to another.
+function fitPaper(svg, wide, top, bottom) {
+  svg.setAttribute("viewBox", `0 ${top} ${wide} ${bottom - top}`);
+  svg.setAttribute("width", "100%");
+  svg.removeAttribute("height");
+}
+
 // --- an axis -------------------------------------------------------------------------------
 
 function ticks(from, to, most) {

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from matplotlib.ticker import MaxNLocator
+
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.reports.figure import palette
-from watchkeeper.reports.figure.axis_ticks import tick_text, ticks_us
+from watchkeeper.reports.figure.axis_ticks import tick_text
 from watchkeeper.reports.figure.canvas import Line, Sheet, text_width
 from watchkeeper.reports.figure.page_size import LABEL_SIZE
 from watchkeeper.reports.figure.panels import LABEL_STEP, Label, Panel
 
 INCHES_A_TICK = 0.5
+ROUND_STEPS = (1, 2, 5, 10)
+US = 1_000_000
 MOST_PLAIN_ENTRIES = 15
 """With more entries in the timeline, their lines are thin and their ends unmarked."""
 
@@ -18,7 +22,7 @@ def draw_seconds(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:
     """Draw seconds along the bottom, and a thin grid line at each number."""
     longest = text_width(tick_text(panel.to_us), LABEL_SIZE)
     most = int((panel.right - panel.left) / max(INCHES_A_TICK, 1.6 * longest))
-    ticks = ticks_us(panel.to_us, most, panel.from_us)
+    ticks = ticks_us(panel.from_us, panel.to_us, most)
     sheet.lines(
         [((panel.x(at), top), (panel.x(at), bottom)) for at in ticks],
         palette.GRID,
@@ -27,6 +31,13 @@ def draw_seconds(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:
     for at in ticks:
         y = bottom + 0.17
         sheet.text(panel.x(at), y, tick_text(at), ha="center", color=palette.SOFT_INK)
+
+
+def ticks_us(from_us: int, to_us: int, most: int) -> list[int]:
+    """Return the moments of a part of a run that get a number: round ones, at most so many."""
+    locator = MaxNLocator(max(most, 1), steps=ROUND_STEPS, min_n_ticks=1)
+    found = (round(at * US) for at in locator.tick_values(from_us / US, to_us / US))
+    return sorted({at for at in found if from_us <= at <= to_us})
 
 
 def draw_entries(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:

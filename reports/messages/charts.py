@@ -139,7 +139,7 @@ def _flow(
                 stretches.append((at, amount * 1_000_000 / lasted))
         pieces = _stepped(stretches, path)
         lines.append(Line(name, FLOW_COLOURS[name], pieces, is_filled=name == "produced"))
-    return _linear(title, lines, scale)
+    return linear(title, lines, scale)
 
 
 def _stepped(
@@ -191,7 +191,7 @@ def _risks(path: MessagePath, most_changes: int) -> Chart:
     lines = [Line(name, colours[name], drawn[name]) for name in kept]
     scale, unit = _unit(max(most.values(), default=0))
     title = f"{unit} at risk: appended and not flushed{how}"
-    chart = _linear(title, lines, scale, left_out=len(most) - len(kept))
+    chart = linear(title, lines, scale, left_out=len(most) - len(kept))
     marks = [
         Mark(t_us, size, f"{name} when its host was lost: {size:,} bytes")
         for name, t_us, size in losses(path)
@@ -210,7 +210,7 @@ def _lags(path: MessagePath, most_changes: int) -> Chart:
     pieces = {read: ((*path.lags[read], (path.end_us, path.lags[read][-1][1])),) for read in kept}
     drawn, how = _readable(pieces, path, most_changes)
     lines = [Line(names[read], colours[names[read]], drawn[read]) for read in kept]
-    return _linear(f"lag, messages{how}", lines, 1, left_out=len(path.lags) - len(kept))
+    return linear(f"lag, messages{how}", lines, 1, left_out=len(path.lags) - len(kept))
 
 
 def _latencies(path: MessagePath) -> Chart:
@@ -277,7 +277,7 @@ def _unit(most_bytes: int) -> tuple[int, str]:
     return next(unit for unit in BYTES if most_bytes >= unit[0] or unit[0] == 1)
 
 
-def _linear(title: str, lines: Iterable[Line], scale: int, *, left_out: int = 0) -> Chart:
+def linear(title: str, lines: Iterable[Line], scale: int, *, left_out: int = 0) -> Chart:
     """A chart with an axis from 0, whose numbers are the values divided by `scale`."""
     drawn = tuple(line for line in lines if line.pieces)
     most = max(_values(drawn), default=0)

@@ -41,12 +41,12 @@ def page_data(path: MessagePath) -> dict[str, Any]:
     return {
         "end": path.end_us,
         "breach": palette.BREACH,
-        "charts": [_chart(chart) for chart in charts(path, most_changes=MOST_CHANGES)],
+        "charts": [chart_data(chart) for chart in charts(path, most_changes=MOST_CHANGES)],
         "entries": [_entry(entry) for entry in path.entries if entry.kind != EventKind.LOAD],
     }
 
 
-def _chart(chart: Chart) -> dict[str, Any]:
+def chart_data(chart: Chart) -> dict[str, Any]:
     """A chart; heights are shares of its own, so that the script needs no axis arithmetic."""
     return {
         "title": chart.title,

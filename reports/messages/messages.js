@@ -8,16 +8,18 @@ const MOST_LEVELS = 7;
 const TITLE = 30;
 const HIGH = 120;
 const GAP = 16;
+const PAPER = 1100; // charts of this width are fitted to paper: their words stay legible
 const pane = make(stage, "div", { class: "pane wide", tabindex: 0, role: "region", "aria-label": "charts over time" });
 const hair = make(stage, "div", { class: "hair", hidden: "" });
 const chosen = make(stage, "div", { class: "chosen", hidden: "" });
 const hidden = new Set();
 const view = { from: 0, to: Math.max(data.end, 1) };
 let dragged = null;
+let isPrinted = false;
 let topEdge = 0;
 let tops = [];
 
-const width = () => Math.max(pane.clientWidth - 2, 480);
+const width = () => isPrinted ? PAPER : Math.max(pane.clientWidth - 2, 480);
 const inner = () => width() - LEFT - RIGHT;
 const place = (us) => LEFT + ((us - view.from) / (view.to - view.from)) * inner();
 const moment = (x) => view.from + ((x - LEFT) / inner()) * (view.to - view.from);
@@ -48,6 +50,9 @@ function drawPage() {
   for (const flag of flags) drawEntry(svg, flag, bottom);
   // The lines of the timeline must not cross out a name: the legends lie above them.
   data.charts.forEach((chart, at) => drawLegend(svg, chart, legends[at], tops[at] - 9));
+  pane.classList.toggle("paper", isPrinted);
+  pane.style.aspectRatio = isPrinted ? PAPER + " / " + (bottom + 28) : "";
+  if (isPrinted) fitPaper(svg, PAPER, 0, bottom + 28);
 }
 
 function drawChart(svg, chart, top) {
@@ -65,10 +70,51 @@ function drawChart(svg, chart, top) {
   }
 }
 
+// How many points of a piece lie before a moment; they are in order.
+function pointsBefore(piece, us) {
+  let [low, high] = [0, piece.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (piece[middle][0] < us) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The points of a piece that the shown part needs. Of more than four within one pixel, the first,
+// the lowest, the highest and the last cover all that the others would.
+function pointsInSight(piece) {
+  const found = [];
+  let column = [];
+  const add = () => {
+    if (column.length <= 4) return found.push(...column);
+    const byShare = column.toSorted((one, other) => one[1] - other[1]);
+    const edges = [byShare[0], byShare.at(-1)].toSorted((one, other) => one[0] - other[0]);
+    return found.push(column[0], ...edges, column.at(-1));
+  };
+  const perPixel = (view.to - view.from) / inner();
+  const pixel = ([us]) => Math.round((us - view.from) / perPixel);
+  const last = Math.min(pointsBefore(piece, view.to) + 1, piece.length);
+  for (let at = Math.max(pointsBefore(piece, view.from) - 1, 0); at < last; at++) {
+    if (column.length && pixel(column[0]) !== pixel(piece[at])) {
+      add();
+      column = [];
+    }
+    column.push(piece[at]);
+  }
+  add();
+  return found;
+}
+
 function drawLine(parent, line, top) {
-  for (const interval of line.pieces) {
+  const perPixel = (view.to - view.from) / inner();
+  const tenths = (pixels) => Math.round(pixels * 10) / 10; // long numbers take long to be read
+  const place = (us) => tenths(LEFT + (us - view.from) / perPixel);
+  for (const piece of line.pieces) {
+    const interval = pointsInSight(piece);
+    if (!interval.length) continue;
     const steps = interval.map(([us, share], at) => {
-      const y = top + HIGH * (1 - share);
+      const y = tenths(top + HIGH * (1 - share));
       return at ? `H${place(us)}V${y}` : `M${place(us)},${y}`;
     });
     const floor = `V${top + HIGH}H${place(interval[0][0])}Z`;
@@ -198,4 +244,12 @@ function look(from, to) {
 button(make(document.getElementById("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
 make(document.getElementById("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
 addEventListener("resize", drawPage);
+
+function putOnPaper(isBegun) {
+  isPrinted = isBegun;
+  drawPage();
+}
+
+addEventListener("beforeprint", () => putOnPaper(true));
+addEventListener("afterprint", () => putOnPaper(false));
 drawPage();

@@ -38,8 +38,8 @@ def write_replicas_html(counterexample: ReplicasCounterexample, folder: Path) ->
             f"Found by a search of every order of steps; its bound: {counterexample.bound}.",
         ],
         banner="",
-        styles=("counterexample/counterexample.css", "replicas/replicas.css"),
-        scripts=("replicas/logs.js", "counterexample/steps.js", "replicas/replicas.js"),
+        styles=("explorer/rows.css", "replicas/replicas.css"),
+        scripts=("replicas/logs.js", "explorer/steps.js", "replicas/replicas.js"),
         data=page_data(counterexample),
     )
     return write(folder / NAME, content)

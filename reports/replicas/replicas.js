@@ -108,6 +108,21 @@ function drawRequests(requests) {
 
 // --- choosing --------------------------------------------------------------------------------
 
+function isFault(step) {
+  return Boolean(step.fault);
+}
+
+function choose(number) {
+  show(number);
+  location.replace("#step-" + chosen);
+}
+
+function fromHash() {
+  const found = /^#step-(\d+)$/.exec(location.hash);
+  const number = found ? Number(found[1]) : data.violation;
+  if (number !== chosen || !number) show(number);
+}
+
 function show(number) {
   if (rows[chosen]) rows[chosen].classList.remove("on");
   chosen = Math.min(Math.max(number, 0), steps.length);
@@ -121,7 +136,7 @@ function show(number) {
 
 // --- the page --------------------------------------------------------------------------------
 
-stage.classList.add("counterexample", "replicas");
+stage.classList.add("replicas");
 const path = make(stage, "div", { class: "path", tabindex: "0" });
 drawNames(make(path, "div", { class: "names" }));
 const body = make(path, "div", { class: "rows" });
@@ -129,11 +144,8 @@ states.forEach((_, number) => drawRow(body, number));
 const state = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
 const controls = document.getElementById("controls");
-const moves = make(controls, "span", { class: "set" });
-button(moves, "‹", () => choose(chosen - 1), "the step before (arrow up)").id = "before";
-const status = make(moves, "span");
-button(moves, "›", () => choose(chosen + 1), "the next step (arrow down)").id = "after";
-if (steps.some((step) => step.fault)) button(controls, "next fault", () => nextFault(1)).id = "next-fault";
+const status = stepButtons(controls);
+if (steps.some(isFault)) button(controls, "next fault", () => nextFault(1)).id = "next-fault";
 button(controls, "the violation", () => choose(data.violation), "the step that violates the property");
 make(controls, "span", { class: "soft" }, "arrow keys choose a step; its address can be shared");
 
@@ -152,4 +164,6 @@ sample("committed, and missing in the ISR", (svg) => draw(svg, "rect", { x: 3, y
 const marked = make(legend, "span", {}, "changed by the step");
 marked.className = "changed";
 
+addEventListener("hashchange", fromHash);
+linkSteps(steps.length);
 fromHash();

@@ -10,12 +10,6 @@ function view() {
   return printed || { top: pane.scrollTop, bottom: pane.scrollTop + pane.clientHeight, left: pane.scrollLeft };
 }
 
-function fitPaper(svg, top, bottom) {
-  svg.setAttribute("viewBox", `0 ${top} ${width} ${bottom - top}`);
-  svg.setAttribute("width", "100%");
-  svg.removeAttribute("height");
-}
-
 function momentAt(y) {
   return moments[Math.min(firstFrom(tops, y), moments.length - 1)];
 }
@@ -26,8 +20,8 @@ function putOnPaper() {
   printed = { top, bottom, left: 0 };
   place = [pane.scrollLeft, pane.scrollTop]; // which a pane that is not scrolled forgets
   drawPane();
-  fitPaper(head.firstChild, 0, HEAD);
-  fitPaper(canvas, top, bottom);
+  fitPaper(head.firstChild, width, 0, HEAD);
+  fitPaper(canvas, width, top, bottom);
   pane.classList.add("paper");
   pane.style.aspectRatio = width + " / " + (bottom - top);
   if (bottom - top === height) return;

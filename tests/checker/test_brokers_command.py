@@ -11,7 +11,7 @@ import pytest
 from watchkeeper.check import brokers, control_plane_command
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.plan.bounds import KINDS
-from watchkeeper.reports.counterexample.html import page_data
+from watchkeeper.reports.explorer.html import page_data, path_alone
 
 STATE = "/brokers/topics/clicks/partitions/0/state"
 
@@ -75,25 +75,25 @@ def test_the_words_of_the_command_are_those_of_the_search() -> None:
     assert brokers.properties_of(("known-state",)) == ("known state",)
 
 
-def test_the_page_shows_the_data_of_znodes(crashed: brokers.Searched) -> None:
-    """The state of the partition, after each step; what changes is in the row of the step."""
+def test_the_page_has_the_data_of_znodes(crashed: brokers.Searched) -> None:
+    """The state of the partition, after each step."""
     path = crashed.counterexample
     assert path is not None
-    data = page_data(path)
+    found = path_alone(path)
+    graph, choices = found.graph, found.choices
 
     written = [number for number, step in enumerate(path.steps, 1) if STATE in step.registry]
     assert json.loads(path.steps[-1].registry[STATE])["leader"] == 1
     assert written == list(range(written[0], len(path.steps) + 1))
-    changes = data["steps"][written[0] - 1]["changes"]
-    assert any(change.startswith(f"{STATE}: {{") for change in changes)
-    assert not any(STATE in change for change in data["steps"][written[0]]["changes"])
-    assert data["first_registry"] == {}
+    assert graph[0].registry == {}
+    assert [state.registry for state in graph[1:]] == [step.registry for step in path.steps]
+    assert choices == (0,) * len(path.steps)
 
 
 def test_brokers_have_colours_where_there_are_no_consumers(crashed: brokers.Searched) -> None:
     path = crashed.counterexample
     assert path is not None
-    data = page_data(path)
+    data = page_data(path.nodes, {}, path_alone(path).graph)
     assert [name for name, _ in data["nodes"]] == ["broker/0", "broker/1"]
     assert len({colour for _, colour in data["nodes"]} - {""}) == 2
-    assert data["lanes"] == [0, 1]
+    assert data["consumers"] == ["broker/0", "broker/1"]

@@ -12,6 +12,7 @@ import pytest
 from tests.support.checker.clusters import controlled, outcome_of, searched, violated
 from watchkeeper.check import folder
 from watchkeeper.check.battery import cells_of
+from watchkeeper.check.browse import Browser
 from watchkeeper.check.check import (
     WITHOUT_REPLICAS,
     bounds_of,
@@ -247,7 +248,7 @@ def test_a_search_of_a_shipped_scenario_judges_every_property(variant: str) -> N
 def test_the_file_of_a_counterexample_can_be_replayed(tmp_path: Path) -> None:
     """Its scenario has an action that waits for a step, and roles."""
     found = explore_scenario(load("controller-epoch-reply-lost"), "kafka_08")
-    folder.write(found, tmp_path)
+    folder.write(Browser(found), tmp_path)
 
     [place] = tmp_path.rglob("counterexample.yaml")
     replayed = replay(place)

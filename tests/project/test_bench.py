@@ -31,6 +31,7 @@ COMMANDS = (
         "broker",
         "broker_08",
         "calibration",
+        "charts",
         "codec_sizes",
         "commands",
         "conformance",
@@ -87,6 +88,7 @@ SMALL = {
     "broker_08": ["--megabytes", "1", "--rounds", "1"],
     "crash_points": ["--points", "40"],
     "codec_sizes": ["--repeat", "1"],
+    "charts": ["--libraries", "own", "--marks", "400", "--repeat", "1", "--steps", "3"],
     "commands": ["--rounds", "1"],
     "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],
@@ -652,6 +654,26 @@ def test_pages() -> None:
 
     for page in ("spacetime.html", "ownership.html"):
         assert all(report[page][name] > 0 for name in ("bytes", "load_ms", "frame_ms"))
+
+
+@pytest.mark.slow
+@needs_browser
+def test_charts() -> None:
+    """Our own page draws under its policy, follows the scheme, and breaks no rule."""
+    own = figures("charts")["own"]
+
+    [page] = own["pages"]
+    assert page["marks"] == 400
+    assert all(page[name] > 0 for name in ("size_bytes", "drawn_ms", "frame_ms"))
+    assert own["draws_under_policy"]
+    assert own["follows_dark"]
+    assert (own["complaints"], own["requests"], own["install_bytes"]) == ([], 0, 0)
+
+
+@pytest.mark.slow
+def test_a_chart_library_that_is_not_known() -> None:
+    """The sentence names those that are."""
+    assert bench("charts", "--libraries", "d3", code=2) == ""
 
 
 @pytest.mark.slow

@@ -1,14 +1,16 @@
-"""The page of a counterexample: the data, the text and the choice of a step."""
+"""The page of a counterexample: the explorer opened at the end of a path, and its picture."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.support.devtools import Tab, address_of, browser
 
 from tests.support.browser import needs_browser, rendered
 from tests.support.checker.clusters import searched, small
@@ -18,6 +20,7 @@ from watchkeeper.checker.counterexample.disabled import disabled_actors
 from watchkeeper.checker.counterexample.explanation import counterexample_of
 from watchkeeper.checker.counterexample.path import path_to
 from watchkeeper.model.counterexample.counterexample import (
+    UNKNOWN_OWNER,
     Counterexample,
     CounterexampleStep,
     ProcessSnapshot,
@@ -26,12 +29,8 @@ from watchkeeper.model.counterexample.counterexample import (
 from watchkeeper.model.counterexample.step_kind import StepKind
 from watchkeeper.model.plan.bounds import Bounds, FaultKind
 from watchkeeper.model.properties.ownership import SINGLE, STRICT
-from watchkeeper.reports.counterexample import marks
-from watchkeeper.reports.counterexample.html import (
-    page_data,
-    short_answer,
-    write_counterexample_html,
-)
+from watchkeeper.reports.explorer.html import write_counterexample_html
+from watchkeeper.reports.explorer.step_data import short_answer
 
 IDS = "/consumers/g/ids"
 EVENT = f"{IDS} children changed"
@@ -85,84 +84,156 @@ def two_owners() -> Counterexample:
 
 # --- what is fetched and claimed -----------------------------------------------------------
 
+Mark = dict[str, Any]
+MARKS = """
+show(given.choices).then(() => JSON.stringify({
+  ...marks,
+  fetched: marks.columns.flatMap((column) => column.bars),
+  changes: steps.map((_, at) => changesOf(states[at], states[at + 1])),
+  setUp: setUpOf(states, steps),
+}))
+"""
 
-def test_two_owners_are_two_bars_from_the_last_step_on(two_owners: Counterexample) -> None:
-    data = page_data(two_owners)
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    """A page in a browser."""
+    with browser() as opened:
+        yield opened
+
+
+def marks_of(tab: Tab, counterexample: Counterexample, folder: Path) -> dict[str, Any]:
+    """The marks that the page of a counterexample draws."""
+    page = folder / write_counterexample_html(counterexample, folder)
+    tab.open(address_of(page))
+    found: dict[str, Any] = json.loads(tab.run(MARKS))
+    return found
+
+
+def lasts(mark: Mark, number: int) -> bool:
+    """Whether an interval includes the state after a step."""
+    return mark["begins"] <= number and (mark["ends"] is None or number < mark["ends"])
+
+
+@needs_browser
+def test_two_owners_are_two_bars_from_the_last_step_on(
+    two_owners: Counterexample, tab: Tab, tmp_path: Path
+) -> None:
+    found = marks_of(tab, two_owners, tmp_path)
     last = len(two_owners.steps)
 
-    [[column, begins, ends]] = data["shared"]
+    [both] = found["shared"]
 
-    assert (begins, ends) == (last, None)
-    bars = [bar for bar in data["fetched"] if bar[0] == column and bar[3] is None]
-    assert len({bar[1] for bar in bars}) == 2
-    assert len(data["columns"][column][2]) == 2
+    assert (both["node"], both["begins"], both["ends"]) == ("billing", last, None)
+    [column] = [one for one in found["columns"] if one["what"] == both["what"]]
+    bars = [bar for bar in column["bars"] if bar["ends"] is None]
+    assert len({bar["node"] for bar in bars}) == len({bar["track"] for bar in bars}) == 2
+    assert len(column["nodes"]) == 2
 
 
-def test_bars_agree_with_the_snapshots(two_owners: Counterexample) -> None:
+@needs_browser
+def test_bars_agree_with_the_snapshots(
+    two_owners: Counterexample, tab: Tab, tmp_path: Path
+) -> None:
     """After each step, exactly the processes with a bar fetch or claim."""
-    fetched, claimed = marks.fetched(two_owners), marks.claimed(two_owners)
+    found = marks_of(tab, two_owners, tmp_path)
 
     for step in two_owners.steps:
         now = [
-            {(bar.node, bar.what) for bar in bars if lasts(bar, step.number)}
-            for bars in (fetched, claimed)
+            {(bar["node"], bar["what"]) for bar in found[bars] if lasts(bar, step.number)}
+            for bars in ("fetched", "claimed")
         ]
         fetching = {(node, at) for node, state in step.snapshots.items() for at in state.fetching}
         assert now == [fetching, {(owner, at) for at, owner in step.owners.items()}]
 
 
-def lasts(interval: marks.Interval, number: int) -> bool:
-    """Whether an interval includes the state after a step."""
-    return interval.begins <= number and (interval.ends is None or number < interval.ends)
-
-
+@needs_browser
 @pytest.mark.parametrize(("violates", "shared"), [(SINGLE.name, []), (STRICT.name, [("g", 1)])])
 def test_a_zombie_owner_counts_only_for_the_strict_property(
-    violates: str, shared: list[tuple[str, int]]
+    violates: str, shared: list[tuple[str, int]], tab: Tab, tmp_path: Path
 ) -> None:
     """A member with a dead session is a second owner only for the strict property."""
     zombie = snapshot("c/0", session="dead, and it does not know")
     counterexample = made_of(step(1, ANSWERED, zombie, snapshot("c/0")), violates=violates)
 
-    assert [(mark.node, mark.begins) for mark in marks.shared(counterexample)] == shared
-    assert {(mark.node, mark.state) for mark in marks.fetched(counterexample)} == {
+    found = marks_of(tab, counterexample, tmp_path)
+
+    assert [(mark["node"], mark["begins"]) for mark in found["shared"]] == shared
+    assert {(mark["node"], mark["state"]) for mark in found["fetched"]} == {
         ("g/0", "dead"),
         ("g/1", "alive"),
     }
 
 
-def test_two_groups_may_fetch_one_partition() -> None:
+@needs_browser
+def test_two_groups_may_fetch_one_partition(tab: Tab, tmp_path: Path) -> None:
     """Each group has a column, and a claim is drawn in the column of its owner's group."""
     snapshots = {"g/0": snapshot("c/0"), "h/0": snapshot("c/0")}
     step = CounterexampleStep(1, ScheduledStep("g/0", StepKind.START), snapshots, {"c/0": "h/0"})
     first = dict.fromkeys(snapshots, snapshot())
     counterexample = replace(made_of(step), nodes=("g/0", "h/0"), first=first)
 
-    data = page_data(counterexample)
+    found = marks_of(tab, counterexample, tmp_path)
 
-    assert [column[:2] for column in data["columns"]] == [["g", "c/0"], ["h", "c/0"]]
-    assert data["claimed"] == [[1, 1, 1, None]]
-    assert data["shared"] == []
+    columns = [(column["group"], column["what"]) for column in found["columns"]]
+    assert columns == [("g", "c/0"), ("h", "c/0")]
+    assert tab.run("columnsOfClaim(marks.claimed[0], marks.columns)") == [1]
+    assert found["shared"] == []
 
 
-def test_intervals_of_the_first_state_begin_at_zero() -> None:
+@needs_browser
+def test_a_claim_of_an_unknown_owner_is_drawn(tab: Tab, tmp_path: Path) -> None:
+    """In every group that has its partition; else in a column of its own."""
+    owners = {"c/0": UNKNOWN_OWNER, "c/1": UNKNOWN_OWNER}
+    counterexample = made_of(step(1, ANSWERED, snapshot("c/0"), snapshot(), owners))
+
+    found = marks_of(tab, counterexample, tmp_path)
+
+    columns = [(column["group"], column["what"]) for column in found["columns"]]
+    assert columns == [("", "c/1"), ("g", "c/0")]
+    assert tab.run("marks.claimed.map((one) => columnsOfClaim(one, marks.columns))") == [[1], [0]]
+
+
+@needs_browser
+def test_intervals_of_the_first_state_begin_at_zero(tab: Tab, tmp_path: Path) -> None:
     """They come from the first state, not from what the first step changes."""
     counterexample = made_of(step(1, ANSWERED, snapshot("c/0"), snapshot("c/1"), {"c/0": "g/0"}))
     first = {**counterexample.first, "g/0": snapshot("c/0", notifications=(EVENT,))}
     counterexample = replace(counterexample, first=first, first_owners={"c/0": "g/0"})
 
-    begun = {(mark.node, mark.begins) for mark in marks.fetched(counterexample)}
-    [event] = marks.notifications(counterexample)
+    found = marks_of(tab, counterexample, tmp_path)
 
+    begun = {(mark["node"], mark["begins"]) for mark in found["fetched"]}
+    [event] = found["notifications"]
     assert begun == {("g/0", 0), ("g/1", 1)}
-    assert [(mark.what, mark.begins) for mark in marks.claimed(counterexample)] == [("c/0", 0)]
-    assert (event.begins, event.ends, event.state) == (0, 1, "received")
-    assert page_data(counterexample)["steps"][0]["changes"] == ["g/1 fetches c/1"]
+    assert [(mark["what"], mark["begins"]) for mark in found["claimed"]] == [("c/0", 0)]
+    assert (event["begins"], event["ends"], event["state"]) == (0, 1, "received")
+    assert found["changes"] == [["g/1 fetches c/1"]]
+
+
+@needs_browser
+def test_set_up_ends_with_what_the_path_is_about(tab: Tab, tmp_path: Path) -> None:
+    """A claim, a fetch, a fault or a violation; before it there is nothing to see."""
+    idle = [step(number, ANSWERED, snapshot(), snapshot()) for number in range(1, 6)]
+    crash = ScheduledStep("g/1", StepKind.CRASH, FaultKind.CRASH)
+    endings = [
+        step(6, ANSWERED, snapshot(), snapshot(), {"c/0": "g/0"}),
+        step(6, ANSWERED, snapshot("c/0"), snapshot()),
+        step(6, crash, snapshot(), GONE),
+    ]
+    after = step(7, ANSWERED, snapshot(), snapshot())
+
+    found = [marks_of(tab, made_of(*idle, end, after), tmp_path)["setUp"] for end in endings]
+
+    assert found == [5, 5, 5]
+    assert marks_of(tab, made_of(*idle), tmp_path)["setUp"] == 4
+    assert tab.run("rows.length === 6 && rows.slice(1, 5).every((row) => !row)")
 
 
 # --- events --------------------------------------------------------------------------------
 
 
+@needs_browser
 @pytest.mark.parametrize(
     ("scheduled", "after", "end"),
     [
@@ -188,7 +259,11 @@ def test_intervals_of_the_first_state_begin_at_zero() -> None:
     ],
 )
 def test_an_event_is_on_its_way_until_it_is_received(
-    scheduled: ScheduledStep, after: ProcessSnapshot, end: tuple[int | None, str]
+    scheduled: ScheduledStep,
+    after: ProcessSnapshot,
+    end: tuple[int | None, str],
+    tab: Tab,
+    tmp_path: Path,
 ) -> None:
     """It begins with the first snapshot that has it, and ends with the first that has not."""
     counterexample = made_of(
@@ -197,23 +272,21 @@ def test_an_event_is_on_its_way_until_it_is_received(
         step(3, scheduled, after, snapshot()),
     )
 
-    [mark] = marks.notifications(counterexample)
+    [mark] = marks_of(tab, counterexample, tmp_path)["notifications"]
 
-    assert (mark.node, mark.what, mark.begins) == ("g/0", EVENT, 2)
-    assert (mark.ends, mark.state) == end
+    assert (mark["node"], mark["what"], mark["begins"]) == ("g/0", EVENT, 2)
+    assert (mark["ends"], mark["state"]) == end
 
 
-def test_only_processes_that_act_or_change_have_a_lane() -> None:
+@needs_browser
+def test_only_processes_that_act_or_change_have_a_lane(tab: Tab, tmp_path: Path) -> None:
     """An idle broker has none; a killed one has."""
+    killing = ScheduledStep("broker/0", StepKind.CRASH, FaultKind.CRASH)
     still = made_of(step(1, ANSWERED, snapshot(), snapshot()))
-    killed = made_of(
-        step(
-            1, ScheduledStep("broker/0", StepKind.CRASH, FaultKind.CRASH), snapshot(), snapshot()
-        )
-    )
+    killed = made_of(step(1, killing, snapshot(), snapshot()))
 
-    assert page_data(still)["lanes"] == [0, 1]
-    assert page_data(killed)["lanes"] == [0, 1, 2]
+    assert marks_of(tab, still, tmp_path)["lanes"] == ["g/0", "g/1"]
+    assert marks_of(tab, killed, tmp_path)["lanes"] == ["g/0", "g/1", "broker/0"]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +406,8 @@ def test_nothing_in_a_counterexample_is_markup(tmp_path: Path) -> None:
     assert evil not in page
     found = re.search(r'id="data">(.*?)</script>', page)
     assert found is not None
-    assert json.loads(found[1])["steps"][0]["operation"] == evil
+    parts = json.loads(found[1])["graph"]["parts"]
+    assert evil in [part["operation"] for part in parts if "operation" in part]
 
 
 def opened(counterexample: Counterexample, folder: Path, where: str = "", then: str = "") -> str:
@@ -353,16 +427,17 @@ def test_an_address_chooses_a_step(two_owners: Counterexample, tmp_path: Path) -
     assert chosen.scheduled.operation in state
     for name in ("billing/0", "billing/1"):
         assert f"<dd>{chosen.snapshots[name].session}</dd>" in state
-    assert all(button in state for button in chosen.disabled)
+    assert all(sentence in state for sentence in chosen.disabled)
 
 
 @needs_browser
 def test_a_page_opens_at_the_violation(two_owners: Counterexample, tmp_path: Path) -> None:
-    """Two owners are in one line; a row for each step, and links to those of the proof."""
+    """Two owners are in one line; a row for each step after the set-up, and links."""
     page = opened(two_owners, tmp_path)
     last = len(two_owners.steps)
+    [folded] = re.findall(r"▸ (\d+) steps of set-up", page)
 
-    assert page.count('<a class="row') == last
+    assert page.count('<a class="row') == 1 + last - int(folded)
     assert f"Step {last}<" in page
     assert re.search(
         r'<tr class="wrong">.*?billing/0 and .*?billing/1', page.replace("</span>", "")
@@ -374,17 +449,20 @@ DONE = [
     ("press('ArrowUp')", 30),
     ("press('ArrowUp')", 29),
     ("press('ArrowDown')", 30),
-    ("press('Home')", 1),
-    ("press('ArrowLeft')", 1),
+    ("press('Home')", 0),
+    ("press('ArrowLeft')", 0),
+    ("press('ArrowRight')", 1),
     ("press('End')", 31),
     ("press('ArrowRight')", 31),
-    ("document.querySelectorAll('.row')[11].click()", 12),
+    ("document.querySelectorAll('.row')[12].click()", 12),
     ("document.querySelector('header p a').click()", 23),
     ("document.getElementById('before').click()", 22),
     ("document.getElementById('after').click()", 23),
     ("location.hash = '#step-4'", 4),
 ]
 """Actions in a page, in order, and the step that is chosen after each."""
+BEGINNING = "#step-0,Before the first step,"
+BEGINNING = "#step-0,Before the first step,"
 
 
 @needs_browser
@@ -431,7 +509,7 @@ def test_keys_and_clicks_choose_a_step(two_owners: Counterexample, tmp_path: Pat
     found = re.search(r"<title>;(.*?)</title>", page)
     assert found is not None
     assert found[1].replace("✗ ", "").split(";") == [
-        f"#step-{number},Step {number},{number}" for _, number in DONE
+        f"#step-{number},Step {number},{number}" if number else BEGINNING for _, number in DONE
     ]
 
 
@@ -450,12 +528,15 @@ def lasso() -> Counterexample:
     )
 
 
-def test_a_cycle_is_part_of_the_picture(lasso: Counterexample) -> None:
+@needs_browser
+def test_a_cycle_is_part_of_the_picture(lasso: Counterexample, tab: Tab, tmp_path: Path) -> None:
     """All steps are drawn, and the violation is not the last of them."""
-    data = page_data(lasso)
+    found = marks_of(tab, lasso, tmp_path)
 
-    assert (len(data["steps"]), data["violation"], data["cycle"]) == (5, 2, [4, 5])
-    assert data["notifications"] == [[1, EVENT, 4, 5, "received"]]
+    assert tab.run("[steps.length, given.violation]") == [5, 2]
+    assert found["cycle"] == [4, 5]
+    [sent] = found["notifications"]
+    assert sent == {"node": "g/1", "what": EVENT, "begins": 4, "ends": 5, "state": "received"}
 
 
 @needs_browser
@@ -463,7 +544,7 @@ def test_a_cycle_is_marked(lasso: Counterexample, tmp_path: Path) -> None:
     """The page opens at the violation; the steps of the cycle are marked."""
     page = opened(lasso, tmp_path)
 
-    assert re.findall(r'class="number">([^<]*)<', page) == ["1", "✗ 2", "3", "↻ 4", "↻ 5"]
+    assert re.findall(r'class="number">([^<]*)<', page) == ["", "1", "✗ 2", "3", "↻ 4", "↻ 5"]
     assert "Step 2<" in page
     assert "the cycle repeats for ever, from step 4" in page
     assert "part of a cycle" not in page[page.index("<aside") : page.index("</aside>")]

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from bench.support.devtools import Tab, address_of, browser
 
+from tests.support.accessibility import complaints
 from tests.support.browser import needs_browser, rendered
-from tests.support.checker.clusters import small
+from tests.support.checker.clusters import searched, small
 from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.counterexample.explanation import counterexample_of
+from watchkeeper.checker.counterexample.path import Taken, path_to
 from watchkeeper.checker.explorer.explorer import Explorer
-from watchkeeper.model.counterexample.browsed_state import StateGraph
+from watchkeeper.model.counterexample.browsed_state import BrowsedState, PathInGraph, StateGraph
+from watchkeeper.model.counterexample.counterexample import Counterexample
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.reports.explorer import png
 from watchkeeper.reports.explorer.html import (
+    Around,
     Browsed,
     explorer_page,
     graph_data,
     state_data,
+    write_counterexample_html,
     write_explorer_html,
 )
 
@@ -50,6 +58,8 @@ def test_the_parts_make_up_the_states(graph: StateGraph) -> None:
     def whole(state: dict[str, Any]) -> dict[str, Any]:
         return {
             "processes": {name: parts[at] for name, at in state["processes"].items()},
+            "claims": parts[state["claims"]],
+            "registry": parts[state["registry"]],
             "znodes": [parts[at] for at in state["znodes"]],
             "choices": [
                 {"step": parts[step], "violates": parts[violates], "idle": idle}
@@ -58,6 +68,7 @@ def test_the_parts_make_up_the_states(graph: StateGraph) -> None:
             "disabled": [parts[at] for at in state["disabled"]],
             "violates": state["violates"],
             "rest": state["rest"],
+            "complete": state["complete"],
         }
 
     assert [whole(state) for state in states] == [state_data(state) for state in graph]
@@ -76,7 +87,8 @@ def test_the_beginning_in_a_browser(graph: StateGraph, tmp_path: Path) -> None:
     page = tmp_path / write_explorer_html(BROWSED, graph, tmp_path)
     text = words(rendered(page))
     assert f"All {len(graph)} states are in this page" in text
-    assert f"{len(graph[0].choices)} step may come next" in text
+    assert "1 step may come next" in text
+    assert len(graph[0].choices) == 1
     assert all(sentence in text for sentence in graph[0].disabled)
 
 
@@ -86,7 +98,8 @@ def test_a_way_to_a_violation_in_a_browser(graph: StateGraph, tmp_path: Path) ->
     page = tmp_path / write_explorer_html(BROWSED, graph, tmp_path)
     text = words(rendered(page, then=CHOOSES_PROPERTY))
     assert "✗ truthful registry is violated" in text
-    assert f"{nearest(graph, 'truthful registry')} steps from the beginning" in text
+    steps = nearest(graph, "truthful registry")
+    assert f"step {steps} of {steps}" in text
 
 
 @needs_browser
@@ -94,6 +107,131 @@ def test_an_address_that_leads_nowhere(graph: StateGraph, tmp_path: Path) -> Non
     """The page says so."""
     page = tmp_path / write_explorer_html(BROWSED, graph, tmp_path)
     assert "the address names a step that is not enabled there" in words(rendered(page, "#99"))
+
+
+# --- a counterexample among the states near it -----------------------------------------
+
+COMMAND = "watchkeeper explore small --serve"
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    """A page in a browser."""
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def zombie() -> tuple[Counterexample, Explorer, list[Taken]]:
+    """A consumer crashes and starts again, and trusts the claim of its earlier session."""
+    faults = {"crash": 1, "restart": 1}
+    system, search, found = searched(small("kafka_07", partitions=1), faults, begin="settled")
+    [one] = [one for one in found.violations if one.what == "truthful registry"]
+    counterexample = counterexample_of(system, search, one)
+    return counterexample, Explorer(system), path_to(system, search, one)
+
+
+def page_of(
+    zombie: tuple[Counterexample, Explorer, list[Taken]], folder: Path, most: int
+) -> tuple[str, PathInGraph]:
+    """The address of its page with so many states, and what the page holds."""
+    counterexample, explorer, path = zombie
+    near = explorer.around(path, most)
+    around = Around(near, COMMAND)
+    return address_of(
+        folder / write_counterexample_html(counterexample, folder, around=around)
+    ), near
+
+
+@needs_browser
+def test_what_else_could_have_come(
+    zombie: tuple[Counterexample, Explorer, list[Taken]], tab: Tab, tmp_path: Path
+) -> None:
+    """Another step leads off the path; its address leads there again, and back is a key away."""
+    address, near = page_of(zombie, tmp_path, 200)
+    steps = len(near.choices)
+    tab.open(address)
+    assert tab.run("[chosen, steps.length, breaksAt(chosen)]") == [steps, steps, True]
+
+    at = next(number for number in range(steps) if len(states_on(near)[number].choices) > 1)
+    other = next(one for one in (0, 1) if one != near.choices[at])
+    tab.run(f"choose({at})")
+    shown = tab.run("statePane.querySelectorAll('.choices button').length")
+    beside = len(states_on(near)[at].choices) + (
+        len(states_on(near)[at - 1].choices) - 1 if at else 0
+    )
+    assert shown == beside
+    tab.run(f"takeAt({at}, {other})")
+    assert tab.run("location.hash") == f"#step-{at}.{other}"
+    assert tab.run("[chosen, steps.length, isOffGiven(chosen)]") == [at + 1, at + 1, True]
+    assert "off the counterexample" in tab.run("status.textContent")
+    tab.open(f"{address}#step-{at}.{other}")
+    assert tab.run("way") == [*near.choices[:at], other]
+    tab.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'v'}))")
+    assert tab.run("show(fromAddress()).then(() => [way, chosen])") == [list(near.choices), steps]
+
+
+@needs_browser
+def test_a_step_that_leads_out_of_the_page(
+    zombie: tuple[Counterexample, Explorer, list[Taken]], tab: Tab, tmp_path: Path
+) -> None:
+    """It says which command shows the state; nothing else changes."""
+    address, near = page_of(zombie, tmp_path, 1)
+    states = states_on(near)
+    at = next(number for number in range(len(states)) if len(states[number].choices) > 1)
+    other = next(one for one in (0, 1) if one != near.choices[at])
+    tab.open(address)
+    tab.run(f"choose({at})")
+
+    tab.run(f"take({other})")
+
+    assert tab.run("location.hash") == f"#step-{at}"
+    assert tab.run("statePane.querySelector('.refusal').textContent").endswith(COMMAND)
+    tab.open(f"{address}#step-{at}.{other}")
+    assert COMMAND in tab.run("statePane.textContent")
+
+
+@needs_browser
+def test_it_shows_whose_session_a_claim_is_of(
+    zombie: tuple[Counterexample, Explorer, list[Taken]], tab: Tab, tmp_path: Path
+) -> None:
+    """In the table, in the tree of znodes, and in the picture."""
+    tab.open(page_of(zombie, tmp_path, 200)[0])
+    owner = zombie[0].steps[-1].scheduled.node
+    words = f"an earlier session of {owner}"
+
+    assert tab.run("statePane.querySelector('tr.wrong td + td').textContent") == words
+    assert words in tab.run("statePane.querySelector('.tree').textContent")
+    assert tab.run("marks.claimed.some((one) => one.state === 'earlier' && one.ends === null)")
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1440, True), (390, False)])
+def test_nothing_bars_the_way_into_the_page(
+    zombie: tuple[Counterexample, Explorer, list[Taken]],
+    tab: Tab,
+    tmp_path: Path,
+    width: int,
+    dark: bool,
+) -> None:
+    """At the violation, at the step that changes most, and off the path."""
+    address, near = page_of(zombie, tmp_path, 200)
+    tab.show(width=width, is_dark=dark)
+    changed = next(number for number, one in enumerate(zombie[0].steps, 1) if one.scheduled.fault)
+    for where in ("", f"#step-{changed}", "#step-0"):
+        tab.open("about:blank")
+        tab.open(address + where)
+        assert not complaints(tab), where
+        assert tab.run("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert len(near.graph) > len(near.choices)
+
+
+def states_on(near: PathInGraph) -> list[BrowsedState]:
+    """The states of a path, in order."""
+    numbers = [0]
+    for choice in near.choices:
+        numbers.append(near.graph[numbers[-1]].choices[choice].leads_to)
+    return [near.graph[number] for number in numbers]
 
 
 CHOOSES_PROPERTY = """

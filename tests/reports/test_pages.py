@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from bench.support.devtools import Tab, address_of, browser
 
+from tests.support.accessibility import complaints
 from tests.support.browser import needs_browser
 from watchkeeper import simulate
 from watchkeeper.cli.main import run_command
@@ -33,10 +34,6 @@ ON_GROUNDS = (
     *(("ink", ground) for ground in ("raised", "hover", "chosen", "changed", "warn-ground")),
     *(("soft", "raised"), ("breach", "breach-ground"), ("good", "good-ground")),
 )
-AXE = """
-axe.run().then((found) => JSON.stringify(found.violations.map(
-  (one) => one.id + ": " + one.nodes.map((node) => node.html.slice(0, 120)).join(" | "))))
-"""
 
 
 # --- the data of the space-time page ---------------------------------------------------
@@ -160,14 +157,6 @@ def shown(tab: Tab, page: Path, where: str = "", *, width: int = WIDE, dark: boo
 def status(tab: Tab) -> str:
     """What the page of space and time says beside its controls."""
     return str(tab.run("document.querySelector('#controls [role=status]').textContent"))
-
-
-def complaints(tab: Tab) -> list[str]:
-    """What axe-core complains of in the page that is shown."""
-    axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    tab.run(f"{axe};0")
-    found: list[str] = json.loads(tab.run(AXE))
-    return found
 
 
 @needs_browser

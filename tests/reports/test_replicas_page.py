@@ -124,7 +124,7 @@ DONE: list[tuple[str, int]] = [
     ("press('j')", 1),
     ("press('End')", 3),
     ("press('ArrowRight')", 3),
-    ("press('Home')", 1),
+    ("press('Home')", 0),
     ("document.querySelectorAll('a.row')[2].click()", 2),
     ("document.getElementById('after').click()", 3),
     ("document.getElementById('before').click()", 2),

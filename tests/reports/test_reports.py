@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,10 @@ from watchkeeper.reports.facts.sessions import (
 from watchkeeper.reports.facts.spans import Span
 from watchkeeper.reports.facts.timeline import entries
 from watchkeeper.reports.figure import palette
-from watchkeeper.reports.figure.axis_ticks import step_us, tick_text, ticks_us
+from watchkeeper.reports.figure.axis_ticks import step_us, tick_text
 from watchkeeper.reports.figure.labels import free_place, levels, wrapped
 from watchkeeper.reports.figure.page import embedded
+from watchkeeper.reports.figure.panel_drawing import ticks_us
 from watchkeeper.reports.ownership.ownership import board, shortened_board
 from watchkeeper.reports.spacetime.items import items
 
@@ -1083,10 +1084,23 @@ def test_lines_break_between_words() -> None:
     assert wrapped("for 2.03 s on clicks", 10, len) == ["for 2.03\u00a0s", "on clicks"]
 
 
+@given(some.integers(0, 10**9), some.integers(0, 10**9), some.integers(-1, 40))
+def test_the_moments_on_an_axis(begins: int, lasts: int, most: int) -> None:
+    """They are in the part that is drawn, few, and evenly apart by a round step."""
+    found = ticks_us(begins, begins + lasts, most)
+
+    assert len(found) <= max(most, 1) + 1
+    assert all(begins <= at <= begins + lasts for at in found)
+    apart = {after - before for before, after in pairwise(found)}
+    assert len(apart) <= 1
+    for step in apart:
+        assert str(step).rstrip("0") in ("1", "2", "5")
+        assert all(at % step == 0 for at in found)
+
+
 def test_ticks_are_round_and_few() -> None:
     """An axis has round numbers, no more of them than it has room for."""
     assert step_us(18_000_000, 20) == 1_000_000
-    assert len(ticks_us(61_000_000, 20)) <= 21
     assert [tick_text(at) for at in (0, 500_000, 3_000_000)] == ["0", "0.5", "3"]
 
 

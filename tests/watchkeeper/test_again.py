@@ -193,6 +193,16 @@ def test_interrupted_runs_in_virtual_time_say_how_many_are_left(
     assert "interrupted: nothing is known of the other 6 seeds" in report
 
 
+@pytest.mark.usefixtures("interrupted")
+def test_an_interrupt_that_python_drops_ends_a_live_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No exception arrives if Ctrl-C comes while an object is collected; the run looks itself."""
+    code, report = told(capsys, "run", FILE, "--world", "live", "--no-pictures")
+
+    assert (code, report["verdict"]) == (2, "unknown")
+
+
 # --- quiet and verbose -----------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from watchkeeper.console.signals import INTERRUPTS
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.counterexample.counterexample import Counterexample
 from watchkeeper.model.properties.verdicts import counted
-from watchkeeper.reports.counterexample.html import write_counterexample_html
+from watchkeeper.reports.explorer.html import write_counterexample_html
 
 PROPERTY_NAMES = {name: name.replace(" ", "-") for name in (*ALWAYS, *AT_REST)}
 """Property -> its word on the command line."""

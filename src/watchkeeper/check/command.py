@@ -15,7 +15,7 @@ from watchkeeper.console.progress import ProgressLine
 from watchkeeper.console.signals import INTERRUPTS
 
 if TYPE_CHECKING:
-    from watchkeeper.check.check import Explored
+    from watchkeeper.check.browse import Browser
     from watchkeeper.checker.search.search import Progress, SearchOptions
     from watchkeeper.scenarios import Scenario
 
@@ -108,23 +108,25 @@ def explore(
             f"{scenario} has `bounds:` of its own, so it is one search: --budget is the time for "
             "the searches of a scenario without them; use --max-seconds",
         )
-    explored = _search_bounds(named, variant, searching, out, as_json=as_json)
+    browser = _search_bounds(named, variant, searching, out, as_json=as_json)
     if serves:
         from watchkeeper.check.browse import serve
 
-        serve(explored, port)
-    return explored.exit_code
+        serve(browser, port)
+    return browser.explored.exit_code
 
 
 def _search_bounds(
     scenario: Scenario, variant: str | None, searching: SearchOptions, out: Path, *, as_json: bool
-) -> Explored:
+) -> Browser:
     """Search a scenario within its own bounds, or those of its timeline; report the result."""
     from watchkeeper.check import check, folder
+    from watchkeeper.check.browse import Browser
 
     with Teller() as teller:
         explored = check.explore_scenario(scenario, variant, searching, tell=teller.tell)
-    files = folder.write(explored, out)
+    browser = Browser(explored)
+    files = folder.write(browser, out)
     if as_json:
         print_json(check.to_json(explored, files))
     else:
@@ -132,7 +134,7 @@ def _search_bounds(
         from watchkeeper.check.report import report
 
         report(explored, console(), files)
-    return explored
+    return browser
 
 
 def _search_battery(

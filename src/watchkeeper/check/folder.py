@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from watchkeeper.api import folder
 from watchkeeper.api.index import say_in_search
 from watchkeeper.check import check
 from watchkeeper.check.battery import Battery, to_json
+from watchkeeper.check.browse import Browser
 from watchkeeper.check.check import Explored
 from watchkeeper.model.counterexample.counterexample import Counterexample, ScheduledStep
 from watchkeeper.model.plan.plan import Plan
@@ -49,13 +51,12 @@ def test_{name}() -> None:
 '''
 
 
-def write(explored: Explored, out: Path) -> list[str]:
+def write(browser: Browser, out: Path) -> list[str]:
     """Fill the folder of a search, and return the paths of its files."""
-    from watchkeeper.check.browse import write_pages
-
+    explored = browser.explored
     home = _home_of(explored.plan, out)
-    files = _files(home, explored)
-    files += [str(home / name) for name in write_pages(explored, home)]
+    files = _files(home, browser, f"{explored.command} --serve")
+    files += [str(home / name) for name in browser.write_pages(home)]
     folder.write_verdict(home, check.to_json(explored, files))
     say_in_search(home, ABOUT, word=explored.verdict.value, command=explored.command)
     return files
@@ -64,7 +65,10 @@ def write(explored: Explored, out: Path) -> list[str]:
 def write_battery(battery: Battery, out: Path) -> list[str]:
     """Fill the folder of a battery, with its first counterexample; return the paths."""
     home = _home_of(battery.plan, out)
-    files = _files(home, battery.violated)
+    # The bounds of one search of the battery stand in the scenario of its counterexample alone.
+    serving = shlex.join(["watchkeeper", "explore", str(home / SCHEDULE), "--serve"])
+    browser = None if battery.violated is None else Browser(battery.violated)
+    files = _files(home, browser, serving)
     folder.write_verdict(home, to_json(battery, files))
     say_in_search(home, ABOUT, word=battery.verdict.value, command=battery.command)
     return files
@@ -76,24 +80,21 @@ def _home_of(plan: Plan, out: Path) -> Path:
     return home
 
 
-def _files(home: Path, explored: Explored | None) -> list[str]:
+def _files(home: Path, browser: Browser | None, serving: str) -> list[str]:
     names = [folder.VERDICT]
-    if explored is not None and explored.counterexample is not None:
-        names += _write_counterexample(explored, explored.counterexample, home)
+    if browser is not None and browser.explored.counterexample is not None:
+        names += _write_counterexample(browser, browser.explored.counterexample, home, serving)
     return [str(home / name) for name in names]
 
 
 def _write_counterexample(
-    explored: Explored, counterexample: Counterexample, home: Path
+    browser: Browser, counterexample: Counterexample, home: Path, serving: str
 ) -> list[str]:
-    from watchkeeper.reports.counterexample.html import write_counterexample_html
-
-    text = yaml.safe_dump(
-        scenario_of(explored, counterexample), sort_keys=False, allow_unicode=True, width=100
-    )
+    scenario = scenario_of(browser.explored, counterexample)
+    text = yaml.safe_dump(scenario, sort_keys=False, allow_unicode=True, width=100)
     folder.write_text(home / SCHEDULE, text)
     folder.write_text(home / TEST, _test_of(counterexample))
-    write_counterexample_html(counterexample, home, explored.limit_of(counterexample.violates))
+    browser.write_counterexample(counterexample, home, serving)
     return list(OF_COUNTEREXAMPLE)
 
 

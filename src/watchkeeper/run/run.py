@@ -214,6 +214,9 @@ class _LiveProgress(ProgressLine):
 
     def tell(self, now_us: int, end_us: int) -> None:
         """Show the seconds of the run and the next entry of its timeline."""
+        if INTERRUPTS.came:
+            # Python drops what is raised while an object is collected, also this.
+            raise KeyboardInterrupt
         if self.is_due:
             seconds = f"{now_us / 1e6:.1f} of {end_us / 1e6:.0f} live seconds"
             self.waits(next_in_words(self._plan, now_us), seconds)

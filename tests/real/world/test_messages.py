@@ -392,20 +392,21 @@ def test_an_ended_run_leaves_nothing(number: signal.Signals, tmp_path: Path) -> 
     skip_without_zookeeper()
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    file = tmp_path / "crash.yaml"
+    file, printed = tmp_path / "crash.yaml", tmp_path / "printed"
     file.write_text(str(crashing()))
     command = [sys.executable, "-m", "watchkeeper", "run", str(file), "--world", "live"]
     with subprocess.Popen(
         [*command, "--no-pictures", "--out", str(tmp_path / "runs")],
         env={**os.environ, "TMPDIR": str(temporary)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=printed.open("wb"),
+        stderr=subprocess.STDOUT,
     ) as run:
         until(lambda: list(temporary.glob("*/main/broker-0/logs/*/*.kafka")))
         started = descendants(run.pid)
         run.send_signal(number)
 
-    assert run.returncode == (2 if number is signal.SIGINT else -signal.SIGKILL)
+    expected = 2 if number is signal.SIGINT else -signal.SIGKILL
+    assert run.returncode == expected, printed.read_text()
     assert len(started) >= 6
     until(lambda: not any(map(is_there, started)))
     until(lambda: not list(temporary.iterdir()))

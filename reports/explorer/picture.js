@@ -1,6 +1,6 @@
-// The picture of a counterexample: columns for what was claimed and fetched, and a lane for each
-// process, with ZooKeeper in the middle. A row is a step; the state after a step begins in the
-// middle of its row.
+// The picture of a path: columns for what was claimed and fetched, and a lane for each process,
+// with ZooKeeper in the middle. A row is a step; the state after a step begins in the middle of its
+// row. Steps that only set things up may be folded into one row.
 
 const ROW = 36;
 const TAIL = 40;
@@ -8,23 +8,35 @@ const HEAD = 92;
 const APART = 96;
 const CLAIM = 5;
 const TRACK = 11;
-const BETWEEN = data.columns.length > 8 ? 8 : 16;
+const NUMBER = 46;
 const COLOURS = { ok: "var(--ok)", error: "var(--error)", fault: "var(--breach)", firing: "var(--watch)", other: "var(--gap)", zombie: "var(--ink)", cycle: "var(--warn)" };
 
-const steps = data.steps;
-const snapshots = [data.first, ...steps.map((step) => step.snapshots)];
-const height = steps.length * ROW + TAIL;
+const colours = new Map(data.nodes);
 
-function yOf(number) {
-  return number === null ? height - 6 : number < 1 ? 0 : (number - 0.5) * ROW;
+// The path that is drawn: its states, its steps, its marks and where each of them is.
+let states = [];
+let steps = [];
+let marks = {};
+let folded = 0; // so many steps at the beginning share one row
+let columnAt = [];
+let tracksOf = [];
+let laneAt = new Map();
+let zooKeeper = 0;
+let width = 0;
+let height = 0;
+
+// The number of the row of a step; before the first step is a row of its own.
+function rowOf(number) {
+  if (!folded || !number) return number;
+  return number <= folded ? 1 : number - folded + 1;
 }
 
-function nameOf(node) {
-  return node < 0 ? "no process" : data.nodes[node][0];
+function yOf(number) {
+  return number === null ? height - 6 : number < 1 ? 0 : (rowOf(number) + 0.5) * ROW;
 }
 
 function colourOf(node) {
-  return (node >= 0 && data.nodes[node][1]) || COLOURS.other;
+  return colours.get(node) || COLOURS.other;
 }
 
 function during(begins, ends) {
@@ -35,41 +47,59 @@ function during(begins, ends) {
 // --- positions -------------------------------------------------------------------------------
 
 // Columns of partitions, then lanes; half of the lanes are on either side of ZooKeeper.
-const columnAt = [];
-const tracksOf = data.columns.map((_, column) => 1 + Math.max(0, ...data.fetched.filter((bar) => bar[0] === column).map((bar) => bar[5])));
-let edge = 6;
-for (const tracks of tracksOf) {
-  columnAt.push(edge);
-  edge += CLAIM + 2 + tracks * TRACK + BETWEEN;
+function layOut(property, cycle) {
+  const fetched = fetchedOn(states);
+  const claimed = claimedOn(states);
+  const columns = columnsOf(fetched, claimed);
+  for (const column of columns) {
+    column.bars = fetched.filter((bar) => bar.what === column.what && groupOf(bar.node) === column.group);
+    tracksFor(column.bars).forEach((track, at) => { column.bars[at].track = track; });
+  }
+  const lanes = lanesOf(states, steps);
+  marks = { columns, claimed, lanes, cycle, shared: sharedOn(states, property), notifications: notificationsOn(states, steps) };
+  tracksOf = columns.map(({ bars }) => 1 + Math.max(0, ...bars.map((bar) => bar.track)));
+  let edge = 6;
+  columnAt = tracksOf.map((tracks) => {
+    const x = edge;
+    edge += CLAIM + 2 + tracks * TRACK + (columns.length > 8 ? 8 : 16);
+    return x;
+  });
+  const places = [...lanes];
+  places.splice(Math.ceil(places.length / 2), 0, "");
+  laneAt = new Map(places.map((node, at) => [node, edge + 24 + (at + 0.5) * APART]));
+  zooKeeper = laneAt.get("");
+  width = edge + 48 + places.length * APART + (cycle ? 34 : 0);
+  height = (rowOf(steps.length) + 1) * ROW + TAIL;
 }
-const columnsEnd = edge;
-const places = [...data.lanes];
-const middle = Math.ceil(places.length / 2);
-places.splice(middle, 0, -1);
-const laneAt = new Map(places.map((node, at) => [node, columnsEnd + 24 + (at + 0.5) * APART]));
-const zooKeeper = laneAt.get(-1);
-const LOOP = data.cycle ? 34 : 0;
-const width = columnsEnd + 48 + places.length * APART + LOOP;
 
 function trackAt(column, track) {
   return columnAt[column] + CLAIM + 2 + track * TRACK;
 }
 
+// All of the picture, without its rows of words.
+function drawPicture(svg) {
+  drawColumns(svg);
+  drawLanes(svg);
+  drawNotifications(svg);
+  drawSteps(svg);
+  drawLoop(svg);
+}
+
 // --- the names on top ------------------------------------------------------------------------
 
 function drawNames(parent) {
-  const svg = draw(parent, "svg", { width: width + 46, height: HEAD });
-  const group = draw(svg, "g", { transform: "translate(46,0)" });
-  data.columns.forEach(([of, what], column) => {
+  const svg = draw(parent, "svg", { width: width + NUMBER, height: HEAD });
+  const group = draw(svg, "g", { transform: `translate(${NUMBER},0)` });
+  marks.columns.forEach(({ group: of, what }, column) => {
     const x = columnAt[column] + (CLAIM + 2 + tracksOf[column] * TRACK) / 2;
     const name = draw(group, "text", { x: 0, y: 0, class: "up", transform: `translate(${x + 4},${HEAD - 12}) rotate(-55)` }, short(what, 14));
     describe(name, () => [what, of ? "fetched and claimed in the group " + of : "claimed"]);
   });
   for (const [node, x] of laneAt) {
-    const name = node < 0 ? "ZooKeeper" : nameOf(node);
+    const name = node || "ZooKeeper";
     const text = draw(group, "text", { x, y: HEAD - 16, "text-anchor": "middle", class: "title" }, short(name, 15));
     if (name.length > 15) describe(text, () => [name]);
-    draw(group, "rect", { x: x - 34, y: HEAD - 8, width: 68, height: 5, fill: node < 0 ? "var(--strong)" : colourOf(node) });
+    draw(group, "rect", { x: x - 34, y: HEAD - 8, width: 68, height: 5, fill: node ? colourOf(node) : "var(--strong)" });
   }
 }
 
@@ -80,30 +110,39 @@ function short(text, most) {
 // --- claims and fetches ----------------------------------------------------------------------
 
 function drawColumns(svg) {
-  data.columns.forEach((_, column) => draw(svg, "line", { x1: columnAt[column] + 2, x2: columnAt[column] + 2, y1: 0, y2: height, stroke: "var(--grid)", "stroke-width": 2 }));
-  for (const [column, node, begins, ends] of data.claimed) {
-    const bar = draw(svg, "rect", { x: columnAt[column], y: yOf(begins), width: CLAIM - 1, height: yOf(ends) - yOf(begins), fill: colourOf(node) });
-    describe(bar, () => [data.columns[column][1], nameOf(node) + " claims it " + during(begins, ends)]);
-  }
-  for (const [column, node, begins, ends, session, track] of data.fetched) drawFetched(svg, column, node, begins, ends, session, track);
-  for (const [column, begins, ends] of data.shared) {
-    const x = columnAt[column] + CLAIM;
+  marks.columns.forEach((column, at) => {
+    draw(svg, "line", { x1: columnAt[at] + 2, x2: columnAt[at] + 2, y1: 0, y2: height, stroke: "var(--grid)", "stroke-width": 2 });
+    for (const bar of column.bars) drawFetched(svg, at, bar);
+  });
+  for (const claim of marks.claimed) for (const column of columnsOfClaim(claim, marks.columns)) drawClaim(svg, column, claim);
+  for (const { node, what, begins, ends } of marks.shared) {
+    const column = marks.columns.findIndex((one) => one.group === node && one.what === what);
     const wide = tracksOf[column] * TRACK + 3;
-    draw(svg, "rect", { x, y: yOf(begins) - 3, width: wide, height: yOf(ends) - yOf(begins) + 6, rx: 3, fill: "none", stroke: COLOURS.fault, "stroke-width": 2 });
+    draw(svg, "rect", { x: columnAt[column] + CLAIM, y: yOf(begins) - 3, width: wide, height: yOf(ends) - yOf(begins) + 6, rx: 3, fill: "none", stroke: COLOURS.fault, "stroke-width": 2 });
   }
 }
 
-function drawFetched(svg, column, node, begins, ends, session, track) {
+// A claim of an earlier session of its owner is hollow.
+function claimLook(colour, isEarlier) {
+  return isEarlier ? { fill: "none", stroke: colour, "stroke-width": 1.4, "stroke-dasharray": "3 2" } : { fill: colour };
+}
+
+function drawClaim(svg, column, { node, what, begins, ends, state }) {
+  const bar = draw(svg, "rect", { x: columnAt[column], y: yOf(begins), width: CLAIM - 1, height: yOf(ends) - yOf(begins), ...claimLook(colourOf(node), state === "earlier") });
+  describe(bar, () => [what, claimWords([node, state === "earlier"]) + " claims it " + during(begins, ends)]);
+}
+
+function drawFetched(svg, column, { node, what, begins, ends, state, track }) {
   const look = { x: trackAt(column, track), y: yOf(begins), width: TRACK - 2, height: yOf(ends) - yOf(begins), rx: 2, fill: colourOf(node) };
-  if (session === "dead") Object.assign(look, { "fill-opacity": 0.35, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" });
-  const lines = [data.columns[column][1], nameOf(node) + " fetches it " + during(begins, ends)];
-  if (session === "dead") lines.push("its session is dead");
+  if (state === "dead") Object.assign(look, { "fill-opacity": 0.35, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" });
+  const lines = [what, node + " fetches it " + during(begins, ends)];
+  if (state === "dead") lines.push("its session is dead");
   describe(draw(svg, "rect", look), () => lines);
 }
 
 // --- lanes -----------------------------------------------------------------------------------
 
-function lookOf([phase, session], colour) {
+function lookOf({ phase, session }, colour) {
   if (phase !== "running") return { stroke: "var(--faint)", "stroke-width": 1, "stroke-dasharray": "1 5" };
   if (session === "alive") return { stroke: colour, "stroke-width": 2.5 };
   if (session.startsWith("alive")) return { stroke: colour, "stroke-width": 2.5, "stroke-dasharray": "4 4" };
@@ -113,18 +152,22 @@ function lookOf([phase, session], colour) {
 
 function drawLanes(svg) {
   draw(svg, "line", { x1: zooKeeper, x2: zooKeeper, y1: 0, y2: yOf(null), stroke: "var(--strong)", "stroke-width": 4 });
-  for (const node of data.lanes) {
-    const x = laneAt.get(node);
+  for (const node of marks.lanes) {
     let begins = 0;
-    snapshots.forEach((snapshot, at) => {
-      const [now, next] = [snapshot[node], snapshots[at + 1] && snapshots[at + 1][node]];
-      if (next && next[0] === now[0] && next[1] === now[1]) return;
-      const [from, to] = [begins, next ? at + 1 : null];
-      const line = draw(svg, "line", { x1: x, x2: x, y1: yOf(from), y2: yOf(to), ...lookOf(now, colourOf(node)) });
-      describe(line, () => [nameOf(node), now[0] + (now[0] === "running" ? ", session " + now[1] : ""), during(from, to)]);
+    states.forEach(({ processes }, at) => {
+      const [now, next] = [processes[node], states[at + 1] && states[at + 1].processes[node]];
+      if (next && next.phase === now.phase && next.session === now.session) return;
+      drawLane(svg, node, now, begins, next ? at + 1 : null);
       begins = at + 1;
     });
   }
+}
+
+function drawLane(svg, node, { phase, session }, from, to) {
+  const [x, top, bottom] = [laneAt.get(node), yOf(from), yOf(to)];
+  if (top === bottom) return; // it is within the folded row
+  const line = draw(svg, "line", { x1: x, x2: x, y1: top, y2: bottom, ...lookOf({ phase, session }, colourOf(node)) });
+  describe(line, () => [node, phase + (phase === "running" ? ", session " + session : ""), during(from, to)]);
 }
 
 // --- steps -----------------------------------------------------------------------------------
@@ -142,8 +185,8 @@ function cross(svg, x, y, colour, long = 4.5) {
 }
 
 function drawSteps(svg) {
-  steps.forEach((step, at) => {
-    if (!laneAt.has(step.node)) return;
+  steps.forEach(({ step }, at) => {
+    if (at < folded) return;
     const [x, y] = [laneAt.get(step.node), yOf(at + 1)];
     if (step.reads.length && step.then) drawRequest(svg, x, y - 3, COLOURS.ok);
     drawStep(svg, step, step.then || step.does, x, y, at);
@@ -186,7 +229,7 @@ function drawStep(svg, step, does, x, y, at) {
 
 // A delayed request is executed: a line from the place where its connection broke.
 function drawLate(svg, step, x, y, at) {
-  const left = steps.slice(0, at).findLastIndex((earlier) => earlier.node === step.node && (earlier.then || earlier.does) === "delayed request");
+  const left = steps.slice(0, at).findLastIndex(({ step: earlier }) => earlier.node === step.node && (earlier.then || earlier.does) === "delayed request");
   const from = partWay(x, zooKeeper, 0.7);
   arrow(svg, from, left < 0 ? y - 8 : yOf(left + 1) + 4, zooKeeper, y, COLOURS.fault, "4 3");
 }
@@ -195,9 +238,9 @@ function drawLate(svg, step, x, y, at) {
 
 // A line from below the last step of the cycle back to above its first.
 function drawLoop(svg) {
-  if (!data.cycle) return;
-  const [first, last] = data.cycle;
-  const line = drawBack(svg, width - 14, (first - 1) * ROW + 8, last * ROW - 8);
+  if (!marks.cycle) return;
+  const [first, last] = marks.cycle;
+  const line = drawBack(svg, width - 14, rowOf(first) * ROW + 8, (rowOf(last) + 1) * ROW - 8);
   describe(line, () => ["cycle", "the state after step " + last + " is the state after step " + (first - 1)]);
 }
 
@@ -216,12 +259,13 @@ function drawBack(svg, x, top, bottom) {
 // take parallel tracks, of which the first free one is used again.
 function drawNotifications(svg) {
   const tracksOfNode = new Map();
-  for (const [node, what, begins, ends, outcome] of data.notifications) {
+  for (const { node, what, begins, ends, state } of marks.notifications) {
+    if (!laneAt.has(node) || (ends !== null && ends <= folded)) continue;
     const tracks = tracksOfNode.get(node) || tracksOfNode.set(node, []).get(node);
     const free = tracks.findIndex((end) => end !== null && end <= begins);
     const at = free < 0 ? tracks.length : free;
     tracks[at] = ends;
-    drawNotification(svg, node, what, begins, ends, outcome, Math.min(at, 6));
+    drawNotification(svg, node, what, begins, ends, state, Math.min(at, 6));
   }
 }
 
@@ -241,5 +285,5 @@ function drawNotification(svg, node, what, begins, ends, outcome, at) {
   else draw(group, "circle", { cx: beside, cy: received - 3, r: 3.5, fill: "var(--paper)", stroke: colour, "stroke-width": 1.8 });
   const sentAt = begins < 1 ? "sent before the first step" : "sent in step " + begins;
   const end = { received: "received in step " + ends, lost: "lost in step " + ends }[outcome] || "still on its way at the end";
-  describe(group, () => [what, "to " + nameOf(node), sentAt + ", " + end]);
+  describe(group, () => [what, "to " + node, sentAt + ", " + end]);
 }
