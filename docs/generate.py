@@ -25,6 +25,7 @@ from docs.control_plane_findings import control_plane_findings_page
 from docs.hardened import hardened_page
 from docs.kafkalog import kafkalog_page
 from docs.log_formats import log_formats_page
+from docs.offsets_findings import offsets_findings_page
 from docs.pagecache import pagecache_page
 from docs.replication_findings import replication_findings_page
 from docs.requests_08 import requests_08_body
@@ -34,12 +35,26 @@ from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, Co
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
+from watchkeeper.model.log_08.cleaner_settings import (
+    CLEANER,
+    CLEANER_KEY,
+    CLEANER_SETTINGS,
+    RATIO,
+    RATIO_KEY,
+)
 from watchkeeper.model.log_08.settings import NEVER, default_of
 from watchkeeper.model.log_08.settings import SETTINGS as LOG_SETTINGS_08
+from watchkeeper.model.offset_manager.settings import OFFSETS_SETTINGS
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane.judges import OF_CONTROL_PLANES
-from watchkeeper.model.properties.group_offsets import FOUND, GOES_ON, GROUP_OFFSETS, NOT_MISSING
+from watchkeeper.model.properties.group_offsets import (
+    FOUND,
+    GOES_ON,
+    GROUP_OFFSETS,
+    NOT_MISSING,
+    STAYS_EXPIRED,
+)
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
 from watchkeeper.model.replication.truncation import TruncationRule
@@ -48,18 +63,7 @@ from watchkeeper.model.trace.kinds import MEANINGS
 from watchkeeper.model.trace.trace import COLUMNS
 from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
 from watchkeeper.real.broker.settings import SETTINGS as BROKER_SETTINGS
-from watchkeeper.real.broker.settings_08 import (
-    CLEANER,
-    CLEANER_KEY,
-    CLEANER_SETTINGS,
-    CREATION,
-    CREATION_KEY,
-    OFFSETS_SETTINGS,
-    POLICY,
-    POLICY_KEY,
-    RATIO,
-    RATIO_KEY,
-)
+from watchkeeper.real.broker.settings_08 import CREATION, CREATION_KEY, POLICY, POLICY_KEY
 from watchkeeper.real.broker.settings_08 import DEFAULTS as BROKER_DEFAULTS_08
 from watchkeeper.real.broker.settings_08 import SETTINGS as BROKER_SETTINGS_08
 from watchkeeper.real.replica_broker.settings import NUMBERS as REPLICA_NUMBERS
@@ -188,8 +192,8 @@ def properties_page() -> str:
         "for the verdict only with `strict: true`, since no client of ZooKeeper can guarantee "
         "it unless the storage that it writes to checks a fence. *ISRs are known* is "
         "judged only with `isr_in_metadata: true`, since clients of 0.8 do not need ISRs. "
-        f"*{FOUND.name}*, *{NOT_MISSING.name}* and *{GOES_ON.name}* are about runs of which a "
-        "member keeps offsets in Kafka.",
+        f"*{FOUND.name}*, *{NOT_MISSING.name}*, *{GOES_ON.name}* and *{STAYS_EXPIRED.name}* are "
+        "about runs of which a member keeps offsets in Kafka.",
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. The last "
         "column has what that makes of the verdict of the run: it is *unknown* too, or the "
@@ -442,6 +446,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
     "findings-replication.md": lambda: replication_findings_page(page, table),
+    "findings-offsets.md": lambda: offsets_findings_page(page, table),
     "explanation/truncation-rules.md": lambda: truncation_rules_page(page, table),
 }
 

@@ -224,7 +224,10 @@ class World:
             self.kill(node, why)
 
         if cluster.replicas is not None:
-            driver.join(cluster.replicas.start(node, plan, ready, failed))
+            tasks = cluster.replicas.start(node, plan, ready, failed)
+            if self.nemesis.steps_of(plan.node):
+                tasks.reached = partial(self.nemesis.reach, plan.node)
+            driver.join(tasks)
         elif cluster.hosts is not None:
             cluster.hosts.start(node, plan, ready, failed)
         else:

@@ -60,9 +60,13 @@ Purpose = Literal[
     "read cluster id",
     "create topic",
     "delete topic",
+    "compact",
     "other",
 ]
-"""The purposes of operations. Scenario files use these words to trigger faults."""
+"""The purposes of operations. Scenario files use these words to trigger faults.
+
+To compact is what a broker does with segments of its own logs.
+"""
 
 QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit", "find coordinator", "check fence"})
 """The purposes of operations that an idle member makes without ceasing to be idle."""

@@ -9,6 +9,7 @@ Reading order:
     group_coordinator the offsets of groups in a log, and who coordinates a group
     replicated_coordinator
                       the same in a broker that replicates
+    replica_cleaner   compaction of replicas
     replicated_clients
                       produce, metadata and offsets in a broker that replicates
     waiting_fetches   fetches that wait for messages

@@ -113,7 +113,8 @@ class GroupCoordinator:
         for partition, cache in sorted(caches.items()):
             try:
                 log = self._logs.existing_log(OFFSETS_TOPIC, partition)
-                found = await load(log, cache, self._logs.read)
+                chunk_bytes = self.manager.settings.load_buffer_bytes
+                found = await load(log, cache, self._logs.read, chunk_bytes)
             except LogError as error:
                 # Without an answer its groups wait; with one they would begin elsewhere.
                 await emit(

@@ -91,6 +91,11 @@ class SegmentList:
         assert self.view[at : at + len(old)] == tuple(old), "segments were removed meanwhile"
         self.view = (*self.view[:at], new, *self.view[at + len(old) :])
 
+    def remove_last(self) -> None:
+        """Remove the last segment; another one is left."""
+        assert len(self.view) > 1, "a log has a segment"
+        self.view = self.view[:-1]
+
     def remove_first(self, count: int) -> tuple[Segment, ...]:
         """Remove and return the oldest segments, at most `count`."""
         removed, self.view = self.view[:count], self.view[count:]

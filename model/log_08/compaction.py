@@ -49,6 +49,15 @@ LARGEST_SPAN = 2**31 - 1
 """Of offsets in one segment: its index has no larger ones."""
 
 
+KeyAndValue = Callable[[bytes | None, bytes | None], tuple[bytes | None, bytes | None]]
+"""What counts as the key and the value of a message, from those that it is stored with."""
+
+
+def as_stored(key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Take the key and the value as they are."""
+    return key, value
+
+
 class Interrupted(Exception):
     """The broker ends: the compaction is given up, and the next start removes what it wrote."""
 
@@ -105,6 +114,7 @@ async def latest_offsets(
     first_dirty: int,
     is_over: Callable[[], bool],
     most_keys: int,
+    key_and_value: KeyAndValue = as_stored,
 ) -> Latest:
     """Collect the latest offset of each key from `first_dirty` on, about `most_keys` at most."""
     found: dict[bytes, int] = {}
@@ -114,8 +124,9 @@ async def latest_offsets(
         reader = SegmentReader(segment, await position_of(segment, first_dirty))
         while data := await reader.next():
             for record in records(data):
-                if record.key is not None:
-                    found[record.key] = record.offset
+                key, _ = key_and_value(record.key, record.value)
+                if key is not None:
+                    found[key] = record.offset
                     if len(found) >= most_keys:
                         return Latest(found, record.offset + 1)
             await _pause(is_over)
@@ -138,7 +149,12 @@ def in_groups(sources: Sequence[Source], segment_bytes: int) -> Iterator[tuple[S
         yield tuple(group)
 
 
-async def copy(group: Sequence[Source], latest: Latest, is_over: Callable[[], bool]) -> Copied:
+async def copy(
+    group: Sequence[Source],
+    latest: Latest,
+    is_over: Callable[[], bool],
+    key_and_value: KeyAndValue = as_stored,
+) -> Copied:
     """Copy what is kept of some segments into a new file, and flush it.
 
     The new file has the modification time of the last segment: the age of tombstones counts
@@ -152,7 +168,8 @@ async def copy(group: Sequence[Source], latest: Latest, is_over: Callable[[], bo
     for source in group:
         reader = SegmentReader(source.segment)
         while data := await reader.next():
-            kept = _Filter(latest.offsets, source.keeps_tombstones).kept(data)
+            stays = _Filter(latest.offsets, source.keeps_tombstones, key_and_value)
+            kept = stays.kept(data)
             await _append(path, new, kept)
             count += kept.removed
             await _pause(is_over)
@@ -192,9 +209,12 @@ class _Kept(NamedTuple):
 class _Filter:
     """Chooses the messages of a segment that stay."""
 
-    def __init__(self, latest: Mapping[bytes, int], keeps_tombstones: bool) -> None:
+    def __init__(
+        self, latest: Mapping[bytes, int], keeps_tombstones: bool, key_and_value: KeyAndValue
+    ) -> None:
         self._latest = latest
         self._keeps_tombstones = keeps_tombstones
+        self._key_and_value = key_and_value
 
     def kept(self, data: bytes) -> _Kept:
         """Return the entries that stay; a wrapper is compressed again if it loses a message."""
@@ -218,6 +238,7 @@ class _Filter:
         return _Kept(found, removed)
 
     def _stays(self, offset: int, key: bytes | None, value: bytes | None) -> bool:
+        key, value = self._key_and_value(key, value)
         if key is None:
             return True
         if offset < self._latest.get(key, offset):

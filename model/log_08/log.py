@@ -18,7 +18,15 @@ from watchkeeper.model.actor.effects import now_ms
 from watchkeeper.model.log.base_log import AppendResult, BaseLog, FileView
 from watchkeeper.model.log.segments import Segment, find
 from watchkeeper.model.log.settings import LogSettings
-from watchkeeper.model.log.storage import Append, CreateFile, Delete, ListFolder, Read
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Delete,
+    Flush,
+    ListFolder,
+    Read,
+    Truncate,
+)
 from watchkeeper.model.log_08.checks import CheckedSet, NumberedSet
 from watchkeeper.model.log_08.segments import (
     BYTES_ONLY,
@@ -40,6 +48,8 @@ class KeyedLog(BaseLog):
 
     segment_class = KeyedSegment
     suffix = SUFFIX
+    cuts: int = 0
+    """How often the end of the log was cut off, or all of it deleted."""
 
     @classmethod
     async def open(
@@ -78,8 +88,7 @@ class KeyedLog(BaseLog):
         if segment is None:
             return FileView(self.segments.last.path, self.segments.last.size_bytes, 0)
         for each in segments[segments.index(segment) :]:
-            assert isinstance(each, KeyedSegment), "a log of 0.8 has segments of its own class"
-            at = await position_of(each, offset)
+            at = await position_of(_keyed(each), offset)
             if at < each.size_bytes:
                 break
             # Compaction has removed what was at the end of a segment.
@@ -114,9 +123,7 @@ class KeyedLog(BaseLog):
         now = await now_ms()
         segment = self._last()
         if message_set.message_count:
-            if self._has_no_room(segment, message_set.size_bytes, now):
-                await self.roll()
-                segment = self._last()
+            segment = await self._with_room(message_set.size_bytes, now)
             numbered = message_set.numbered(segment.next_offset)
             first_offset = segment.next_offset
             await self._write(segment, numbered.data)
@@ -127,10 +134,24 @@ class KeyedLog(BaseLog):
             return AppendResult(first_offset, message_set.message_count, len(numbered.data))
         return AppendResult(segment.next_offset, 0, 0)
 
+    async def append_numbered(self, numbered: NumberedSet) -> None:
+        """Append messages that have their offsets already, as a replica does."""
+        await self.exclusively(partial(self._append_numbered, numbered))
+
+    async def _append_numbered(self, numbered: NumberedSet) -> None:
+        now = await now_ms()
+        segment = await self._with_room(len(numbered.data), now)
+        await self._write(segment, numbered.data)
+        self._extend(segment, numbered, now)
+
+    async def _with_room(self, size_bytes: int, now: int) -> KeyedSegment:
+        """Return the segment for an append, which may be a new one."""
+        if self._has_no_room(self._last(), size_bytes, now):
+            await self.roll()
+        return self._last()
+
     def _last(self) -> KeyedSegment:
-        last = self.segments.last
-        assert isinstance(last, KeyedSegment), "a log of 0.8 has segments of its own class"
-        return last
+        return _keyed(self.segments.last)
 
     def _has_no_room(self, segment: KeyedSegment, size_bytes: int, now: int) -> bool:
         """Whether a segment has to be rolled: before it grows too large, not after as in 0.7."""
@@ -142,6 +163,39 @@ class KeyedLog(BaseLog):
     @staticmethod
     def _extend(segment: KeyedSegment, numbered: NumberedSet, now: int) -> None:
         segment.extend(len(numbered.data), numbered.next_offset, numbered.marks, now)
+
+    # --- cutting -----------------------------------------------------------------------
+
+    async def cut(self, end: int) -> None:
+        """Cut off all messages from an offset on. Callers hold the lock of the log."""
+        await self.exclusively(partial(self._cut, end))
+
+    async def _cut(self, end: int) -> None:
+        # A cleaner at work sees that what it has copied may be gone.
+        self.cuts += 1
+        segments = [_keyed(each) for each in self.segments.view]
+        while len(segments) > 1 and segments[-1].start >= end:
+            last = segments.pop()
+            self.segments.remove_last()
+            await Delete(last.path)
+            await self._delete_index(last)
+        last = segments[-1]
+        position = await position_of(last, end)
+        index = await index_of(last)
+        # An index that is longer than its segment would send readers to wrong positions.
+        await self._delete_index(last)
+        await Truncate(last.path, position)
+        await Flush(last.path)
+        last.cut(position)
+        index.cut(position)
+        last.next_offset, last.is_mutable = max(end, last.start), True
+        if position:
+            last.first_append_ms = await now_ms()
+
+    async def _delete_index(self, segment: KeyedSegment) -> None:
+        names = {file.name for file in await ListFolder(self.folder)}
+        if segment.index_path.rpartition("/")[2] in names:
+            await Delete(segment.index_path)
 
     # --- compaction --------------------------------------------------------------------
 
@@ -179,9 +233,15 @@ class KeyedLog(BaseLog):
     async def delete_first(self, count: int) -> tuple[Segment, ...]:
         """Delete the `count` oldest segments with their indexes; return them."""
         removed = await super().delete_first(count)
-        names = {file.name for file in await ListFolder(self.folder)}
         for segment in removed:
-            assert isinstance(segment, KeyedSegment), "a log of 0.8 has its own segments"
-            if segment.index_path.rpartition("/")[2] in names:
-                await Delete(segment.index_path)
+            await self._delete_index(_keyed(segment))
         return removed
+
+    async def _delete(self) -> None:
+        self.cuts += 1
+        await super()._delete()
+
+
+def _keyed(segment: Segment) -> KeyedSegment:
+    assert isinstance(segment, KeyedSegment), "a log of 0.8 has segments of its own class"
+    return segment

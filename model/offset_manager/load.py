@@ -20,10 +20,6 @@ from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.offset_manager.cache import OffsetCache
 from watchkeeper.model.offset_manager.records import UnreadableRecord, read_record
 
-CHUNK_BYTES = 64 * 1024
-"""Read at once. Kafka reads 5 MiB (`offsets.load.buffer.size`), in a thread of its own."""
-
-
 ReadFrom = Callable[[KeyedLog, int, int], Awaitable[bytes]]
 
 
@@ -35,17 +31,20 @@ class Loaded(NamedTuple):
     """The messages that are no offsets of groups."""
 
 
-async def load(log: KeyedLog | None, cache: OffsetCache, read: ReadFrom) -> Loaded:
+async def load(
+    log: KeyedLog | None, cache: OffsetCache, read: ReadFrom, chunk_bytes: int
+) -> Loaded:
     """Fill a cache from a log; None: nothing was ever appended.
 
-    `read` reads some bytes of the log from an offset on, also while it is compacted.
+    `read` reads some bytes of the log from an offset on, also while it is compacted. As in Kafka,
+    a message that is longer than a chunk is read in a longer one.
 
     Raises a `LogError` for a damaged message; then the cache does not count as loaded.
     """
     count = unreadable = 0
     next_offset = 0 if log is None else log.start
     while log is not None and next_offset < log.high_watermark:
-        found = await _chunk(log, next_offset, read)
+        found = await _chunk(log, next_offset, read, chunk_bytes)
         unreadable += note_all(found, cache)
         count += len(found)
         next_offset = found[-1].offset + 1 if found else log.high_watermark
@@ -65,9 +64,9 @@ def note_all(found: Iterable[Record], cache: OffsetCache) -> int:
     return unreadable
 
 
-async def _chunk(log: KeyedLog, offset: int, read: ReadFrom) -> list[Record]:
+async def _chunk(log: KeyedLog, offset: int, read: ReadFrom, chunk_bytes: int) -> list[Record]:
     """Read some messages from an offset on; none if compaction has left none behind it."""
-    size_bytes = CHUNK_BYTES
+    size_bytes = chunk_bytes
     while True:
         data = await read(log, offset, size_bytes)
         if not data:

@@ -99,32 +99,42 @@ class OffsetManager:
     # --- fetches -----------------------------------------------------------------------
 
     def committed(
-        self, request: CommittedRequest, is_known: Callable[[str, int], bool]
+        self,
+        request: CommittedRequest,
+        is_known: Callable[[str, int], bool],
+        *,
+        since_ms: int | None = None,
     ) -> Iterator[tuple[str, PartitionCommitted]]:
         """Yield the committed offsets of a fetch; `is_known` says whether a partition exists.
 
         A partition that does not exist has an error, also at a broker that coordinates nothing.
+        With `since_ms`, a commit that is older counts as none, whether it has a tombstone or not.
         """
         cache = self._led.get(self.partition_of(request.group))
         for topic, one in flat(request.topics):
             if is_known(topic, one.partition):
                 key = OffsetKey(request.group, topic, one.partition)
-                yield topic, _answer(cache, key)
+                yield topic, _answer(cache, key, since_ms)
             else:
                 error = PartitionError.UNKNOWN_TOPIC_OR_PARTITION
                 yield topic, no_offset(one.partition, error)
 
     # --- expiry ------------------------------------------------------------------------
 
-    def expired(self, partition: int, now_ms: int) -> Changes:
+    def expired(self, partition: int, now_ms: int, *, while_it_loads: bool = False) -> Changes:
         """Return the tombstones of the commits of a partition that have expired.
 
-        A partition that is not loaded has none: what is newer may not be known yet (KAFKA-2163).
+        A partition that is not loaded has none: what is newer may not be known yet. As shipped it
+        has (KAFKA-2163).
         """
         cache = self._led.get(partition)
-        if cache is None or not cache.is_loaded:
+        if cache is None or not (cache.is_loaded or while_it_loads):
             return {}
-        return dict.fromkeys(cache.committed_before(now_ms - self.settings.retention_ms))
+        return dict.fromkeys(cache.committed_before(self.oldest_ms(now_ms)))
+
+    def oldest_ms(self, now_ms: int) -> int:
+        """Return the time before which a commit has expired."""
+        return now_ms - self.settings.retention_ms
 
     def note(self, partition: int, first_offset: int, changes: Changes) -> None:
         """Note what was appended to a partition."""
@@ -134,13 +144,15 @@ class OffsetManager:
                 cache.note(at, key, committed)
 
 
-def _answer(cache: OffsetCache | None, key: OffsetKey) -> PartitionCommitted:
+def _answer(
+    cache: OffsetCache | None, key: OffsetKey, since_ms: int | None
+) -> PartitionCommitted:
     if cache is None:
         return no_offset(key.partition, PartitionError.NOT_COORDINATOR_FOR_CONSUMER)
     if not cache.is_loaded:
         return no_offset(key.partition, PartitionError.OFFSETS_LOAD_IN_PROGRESS)
     found = cache.get(key)
-    if found is None:
+    if found is None or (since_ms is not None and found.committed_ms < since_ms):
         return no_offset(key.partition)
     return PartitionCommitted(key.partition, found.offset, found.metadata)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from watchkeeper.model.actor.operations import Purpose
+from watchkeeper.model.trace.kinds import EventKind
 
 Kind = Literal["fault", "change", "load"]
 Target = Literal[
@@ -271,6 +272,13 @@ class Trigger:
     purpose: Purpose
     nth: int = 1
     when: Literal["before", "after_reply"] = "after_reply"
+
+
+STEPS_OF_TASKS: dict[str, tuple[str, Purpose]] = {
+    EventKind.LOG_COPIED: ("before", "compact"),
+    EventKind.LOG_COMPACTED: ("after_reply", "compact"),
+}
+"""What a task of a broker writes into the trace -> the moment and the purpose of its step."""
 
 
 @dataclass(frozen=True, slots=True)

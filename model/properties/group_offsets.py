@@ -7,11 +7,14 @@ had been acknowledged, and was acknowledged itself before the fetch was sent.
 
 A member that begins looks first: in Kafka, in ZooKeeper, or in both. What its group has
 committed by then, wherever that was, is the least at which it may begin.
+
+A commit to Kafka expires, as settings say. Once it is that old a coordinator need not find it.
+Once a fetch was answered that there is no offset, none of those commits may come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from watchkeeper.model.actor.effects import Partition
@@ -35,7 +38,8 @@ FOUND = Property(
 NOT_MISSING = Property(
     "no offset is missing",
     "always",
-    "a coordinator answers that there is no offset only if it has acknowledged none",
+    "a coordinator answers that there is no offset only if it has acknowledged none, or if the "
+    "last one is older than the retention of offsets",
     exercise="a fetch of an offset after an acknowledged commit",
     is_optional=True,
 )
@@ -47,7 +51,15 @@ GOES_ON = Property(
     exercise="a member that begins with a partition of which its group has committed an offset",
     is_optional=True,
 )
-GROUP_OFFSETS: tuple[Property, ...] = (FOUND, NOT_MISSING, GOES_ON)
+STAYS_EXPIRED = Property(
+    "expired offsets stay expired",
+    "always",
+    "after a fetch finds no offset, because the last commit is older than the retention, no "
+    "fetch gives a commit from before",
+    exercise="a fetch of an offset after one that found it expired",
+    is_optional=True,
+)
+GROUP_OFFSETS: tuple[Property, ...] = (FOUND, NOT_MISSING, GOES_ON, STAYS_EXPIRED)
 
 READS_OFFSETS = "read offsets"
 """The purpose of the requests with which a member looks in ZooKeeper."""
@@ -61,6 +73,7 @@ class Commit:
 
     offset: int
     sent: int
+    sent_us: int
     acknowledged: int = NEVER
 
 
@@ -70,6 +83,8 @@ class Newest:
 
     offset: int
     store: Store
+    sent_us: int
+    """When its commit was sent; only one to Kafka expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +97,12 @@ class Look:
 class GroupOffsetsJudge:
     """Judges the offsets of the groups of a run of which a member keeps them in Kafka."""
 
-    def __init__(self) -> None:
+    def __init__(self, retentions_us: Mapping[str, int]) -> None:
+        """`retentions_us` says after how long the commits of a group expire."""
         self.evidence = Evidence(GROUP_OFFSETS)
+        self.retentions_us = retentions_us
+        self.expired: dict[Claim, int] = {}
+        """Partition of a group -> when the last fetch was sent that found its commit expired."""
         self.commits: dict[Claim, list[Commit]] = {}
         self.newest: dict[Claim, Newest] = {}
         self.committing: dict[str, dict[Claim, Commit]] = {}
@@ -112,7 +131,7 @@ class GroupOffsetsJudge:
     def _commit_sent(self, event: Event) -> None:
         sent = {}
         for topic, partition, offset in event.detail["offsets"]:
-            commit = Commit(offset, event.seq)
+            commit = Commit(offset, event.seq, event.t_us)
             claim = event.group, Partition(topic, partition)
             self.commits.setdefault(claim, []).append(commit)
             sent[claim] = commit
@@ -124,7 +143,7 @@ class GroupOffsetsJudge:
             claim = event.group, Partition(topic, partition)
             if claim in sent:
                 sent[claim].acknowledged = event.seq
-            self.newest[claim] = Newest(offset, Store.KAFKA)
+                self.newest[claim] = Newest(offset, Store.KAFKA, sent[claim].sent_us)
 
     def _applied(self, event: Event) -> None:
         for change in event.detail["did"]:
@@ -133,7 +152,7 @@ class GroupOffsetsJudge:
                 continue
             offset = paths.offset_in(change[3])
             if offset is not None:
-                self.newest[claim] = Newest(offset, Store.ZOOKEEPER)
+                self.newest[claim] = Newest(offset, Store.ZOOKEEPER, event.t_us)
 
     # --- fetches from the coordinator --------------------------------------------------
 
@@ -152,7 +171,11 @@ class GroupOffsetsJudge:
         before = [commit for commit in commits if commit.acknowledged < sent]
         if not before:
             return
+        self._judge_expired(event, partition, offset, sent, commits)
         last = max(before, key=lambda commit: commit.sent)
+        if offset == NO_OFFSET and self._is_old(event.group, last.sent_us, event.t_us):
+            self.expired[event.group, partition] = sent
+            return
         claim = NOT_MISSING if offset == NO_OFFSET else FOUND
         for possible in {NOT_MISSING.name: NOT_MISSING, claim.name: claim}.values():
             self.evidence.exercise(possible)
@@ -169,6 +192,30 @@ class GroupOffsetsJudge:
         about = _about(event, partition, last.offset)
         self.evidence.violate(claim, event.t_us, shape, text, about)
 
+    def _judge_expired(
+        self, event: Event, partition: Partition, offset: int, sent: int, commits: list[Commit]
+    ) -> None:
+        """Judge an answer after one that there was no offset any more."""
+        expired = self.expired.get((event.group, partition), NEVER)
+        if expired >= sent:
+            return
+        self.evidence.exercise(STAYS_EXPIRED)
+        if offset == NO_OFFSET or any(
+            commit.offset == offset and commit.acknowledged > expired for commit in commits
+        ):
+            return
+        text = (
+            f"{event.node} gets offset {offset} for {partition} from the coordinator of "
+            f"{event.group}, after that had expired"
+        )
+        about = _about(event, partition, offset)
+        self.evidence.violate(STAYS_EXPIRED, event.t_us, "an offset comes back", text, about)
+
+    def _is_old(self, group: str, sent_us: int, now_us: int) -> bool:
+        """Whether a commit may have expired by now."""
+        retention_us = self.retentions_us.get(group)
+        return retention_us is not None and now_us - sent_us >= retention_us
+
     # --- where members begin -----------------------------------------------------------
 
     def _requested(self, event: Event) -> None:
@@ -177,8 +224,16 @@ class GroupOffsetsJudge:
 
     def _look(self, event: Event) -> None:
         self.looks[event.node] = Look(
-            {claim: newest for claim, newest in self.newest.items() if claim[0] == event.group}
+            {
+                claim: newest
+                for claim, newest in self.newest.items()
+                if claim[0] == event.group and not self._has_expired(claim, newest, event.t_us)
+            }
         )
+
+    def _has_expired(self, claim: Claim, newest: Newest, now_us: int) -> bool:
+        in_kafka = newest.store is Store.KAFKA
+        return in_kafka and self._is_old(claim[0], newest.sent_us, now_us)
 
     def _begins(self, event: Event) -> None:
         look = self.looks.get(event.node)
@@ -217,4 +272,18 @@ def _about(event: Event, partition: Partition, offset: int) -> Subject:
 
 def offset_judges(plan: Plan) -> tuple[GroupOffsetsJudge, ...]:
     """The judge of offsets in Kafka; none where no member keeps them there."""
-    return (GroupOffsetsJudge(),) if plan.keeps_offsets_in_kafka else ()
+    return (GroupOffsetsJudge(retentions_us(plan)),) if plan.keeps_offsets_in_kafka else ()
+
+
+def retentions_us(plan: Plan) -> dict[str, int]:
+    """Return after how long the commits of each group to Kafka expire."""
+    by_cluster = {
+        cluster.name: cluster.replication.offsets.retention_ms * 1000
+        for cluster in plan.clusters
+        if cluster.replication is not None
+    }
+    return {
+        group.name: by_cluster[group.cluster]
+        for group in plan.groups
+        if group.cluster in by_cluster
+    }

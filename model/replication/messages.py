@@ -26,6 +26,7 @@ from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.delivery.ledger import MessageRange
 from watchkeeper.model.log.format.errors import InvalidMessage
 from watchkeeper.model.log.format.message_08 import CRC_AT, OFFSET_AND_SIZE, Step, entries
+from watchkeeper.model.log.format.message_08 import records as messages_in
 from watchkeeper.model.replication.replica_log import HIDDEN, NO_EPOCH, NO_NUMBER, Record
 
 EPOCH = Struct(">i")
@@ -152,9 +153,11 @@ def decoded(
         if gap > LONGEST_GAP:
             raise InvalidMessage(f"offset {offset}", f"{gap} offsets have no entry before it")
         if gap >= 0:
-            yield from repeat(HIDDEN, gap)
             of_load = None if taken_in is None else _record_of_load(entry, taken_in)
-            yield of_load or _record(data, entry)
+            record = of_load or _record(data, entry)
+            # The epoch that was there is not known; epochs never fall from one to the next.
+            yield from repeat(HIDDEN._replace(epoch=record.epoch), gap)
+            yield record
             at = offset + 1
 
 
@@ -173,9 +176,14 @@ def _record_of_load(entry: Step, epoch: int) -> Record | None:
 def _record(data: bytes, entry: Step) -> Record:
     """Return what encodes to the same bytes again."""
     begin, end, _, attributes, key, value = entry
+    own = None if attributes else _own_record(key, value)
+    return own or Record(NO_EPOCH, NO_NUMBER, bytes(data[begin + CRC_AT : end]))
+
+
+def _own_record(key: bytes | None, value: bytes | None) -> Record | None:
+    """Return the record with this key and value; None if another program has made them."""
     if (
-        not attributes
-        and key is not None
+        key is not None
         and len(key) >= EPOCH.size
         and value is not None
         and len(value) == VALUE_BYTES
@@ -184,7 +192,18 @@ def _record(data: bytes, entry: Step) -> Record:
         number = NUMBER.unpack_from(value)[0]
         if number > NO_NUMBER:
             return Record(EPOCH.unpack_from(key)[0], number, bytes(key[EPOCH.size :]))
-    return Record(NO_EPOCH, NO_NUMBER, bytes(data[begin + CRC_AT : end]))
+    return None
+
+
+def key_and_value(key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Return the key and the value of the message in a record; that of a producer has no key."""
+    record = _own_record(key, value)
+    if record is None:
+        return key, value
+    if not record.message:
+        return None, value
+    [message] = messages_in(record.message)
+    return message.key, message.value
 
 
 def message_set_of(record: Record) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -53,6 +53,8 @@ class Hooks:
     """Starts a task that fetches from a leader."""
     on_missing_topic: Callable[[str], Awaitable[None]] | None = None
     """Creates a topic that a client wants and that this broker does not know."""
+    tasks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=dict)
+    """Name -> a task that runs as long as the process, once the replicas are open."""
     on_leaders: Callable[[], Awaitable[None]] | None = None
     """Called once a request of a controller has said who leads."""
     answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = field(default_factory=dict)

@@ -73,6 +73,8 @@ async def open_replicas(all_of: Replicas) -> None:
         await Start("announce ISRs", lambda: _announce_from_time_to_time(all_of))
     await Start("apply settings", lambda: _apply_settings(all_of))
     await Start("write checkpoint", lambda: _write_checkpoint_from_time_to_time(all_of))
+    for name, task in all_of.hooks.tasks.items():
+        await Start(name, task)
 
 
 async def _shrink_from_time_to_time(all_of: Replicas) -> None:

@@ -119,6 +119,26 @@ class OffsetsTopic(StrEnum):
     AS_CONFIGURED = "with as many as configured, once there are so many live brokers"
 
 
+class Compacts(StrEnum):
+    """What a cleaner compacts."""
+
+    BEFORE_ACTIVE = "every segment but the active one, with what may be cut again"
+    COMMITTED = "segments below the high watermark"
+
+
+class Expiry(StrEnum):
+    """Which commits a coordinator lets expire, and how it answers of them."""
+
+    CACHED = (
+        "those that are old in its cache, also while it loads; until their tombstones are "
+        "appended it answers with them"
+    )
+    LATEST = (
+        "those that no later commit in the log replaces; it answers with none that is old, "
+        "whatever the log has"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationVariant:
     """One version of replication."""
@@ -139,6 +159,8 @@ class ReplicationVariant:
     offsets_cache: OffsetsCache
     offset_fetches: OffsetFetches
     offsets_topic: OffsetsTopic
+    compacts: Compacts
+    expiry: Expiry
 
 
 KAFKA_08 = ReplicationVariant(
@@ -158,6 +180,8 @@ KAFKA_08 = ReplicationVariant(
     offsets_cache=OffsetsCache.LOADED,
     offset_fetches=OffsetFetches.AT_ONCE,
     offsets_topic=OffsetsTopic.AS_MANY_AS_LIVE,
+    compacts=Compacts.BEFORE_ACTIVE,
+    expiry=Expiry.CACHED,
 )
 
 HARDENED = ReplicationVariant(
@@ -177,6 +201,8 @@ HARDENED = ReplicationVariant(
     offsets_cache=OffsetsCache.FOLLOWS_LOG,
     offset_fetches=OffsetFetches.CONFIRMED,
     offsets_topic=OffsetsTopic.AS_CONFIGURED,
+    compacts=Compacts.COMMITTED,
+    expiry=Expiry.LATEST,
 )
 
 DOCUMENTED = replace(KAFKA_08, name="documented")

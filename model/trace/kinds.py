@@ -77,6 +77,9 @@ class EventKind(StrEnum):
     OFFSETS_LOADED = "offsets loaded"
     OFFSETS_NOT_LOADED = "offsets not loaded"
     OFFSETS_SPREAD_DIFFERS = "offsets spread differs"
+    OFFSETS_EXPIRED = "offsets expired"
+    LOG_COPIED = "log copied"
+    LOG_COMPACTED = "log compacted"
     ACKNOWLEDGED = "acknowledged"
     NOT_ACKNOWLEDGED = "not acknowledged"
 
@@ -272,6 +275,12 @@ MEANINGS: dict[EventKind, str] = {
     "partition is damaged, and its groups wait",
     EventKind.OFFSETS_SPREAD_DIFFERS: "the topic of offsets has another number of partitions "
     "than a coordinator is configured with",
+    EventKind.OFFSETS_EXPIRED: "a coordinator has appended the tombstones of commits of groups "
+    "that are too old",
+    EventKind.LOG_COPIED: "a cleaner has copied what it keeps of some segments of a log, and is "
+    "about to replace them",
+    EventKind.LOG_COMPACTED: "a cleaner has replaced segments of a log: so many messages "
+    "and bytes are gone",
     EventKind.ACKNOWLEDGED: (
         "a leader has confirmed messages to a producer, from offset `start` on; `acks` -1: every "
         "member of the ISR has them"

@@ -83,7 +83,8 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, plans: Plans, tables: Ta
         of_messages(runs, facts.events, facts.changes, terms, tables), allowMissingColumns=True
     )
     offsets = tables.keep(
-        "group_offsets", group_offsets.judged(runs, facts.events, facts.changes, tables)
+        "group_offsets",
+        group_offsets.judged(runs, facts.events, facts.changes, terms.retentions, tables),
     )
     every = every.unionByName(offsets, allowMissingColumns=True)
     control = of_control_planes(known, facts, rests.restless, plans, tables)

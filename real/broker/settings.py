@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from watchkeeper.model.configuration.settings import INT32_MAX, TRUTHS, Setting, number_of
 from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
 from watchkeeper.model.log.settings import NAMED, BrokerLogSettings, log_settings
 
 HIGHEST_PORT = 65_535
-INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,6 @@ class BrokerSettings:
     """0 lets the system choose a port."""
     largest_frame_bytes: int = LARGEST_FRAME_BYTES
     logs: BrokerLogSettings = field(default_factory=BrokerLogSettings)
-
-
-class Setting(NamedTuple):
-    """A setting: its key, the field that it sets, its range, and its meaning."""
-
-    key: str
-    field: str
-    least: int
-    most: int
-    about: str
-    unit: int = 1
-    """The value of one unit of the key in the unit of the field."""
 
 
 SETTINGS = (
@@ -53,7 +41,6 @@ DEFAULTS = {
     field.name: field.default for field in fields(BrokerSettings) if field.default is not MISSING
 }
 FOLDER_KEY = "log.dir"
-TRUTHS = {"true": True, "false": False}
 
 
 def broker_settings(given: Mapping[str, Any]) -> BrokerSettings:
@@ -76,13 +63,3 @@ def folder_of(rest: dict[str, Any], key: str) -> Path:
     if not folder:
         raise ValueError(f"{key} is not set; expected the folder of the broker's logs")
     return Path(folder)
-
-
-def number_of(row: Setting, value: Any) -> int:
-    """Return the number of a setting; ValueError if it is none, or out of its range."""
-    text = str(value)
-    if not text.isdecimal() or not row.least <= int(text) <= row.most:
-        raise ValueError(
-            f"{row.key} is {value!r}; expected a whole number from {row.least} to {row.most}"
-        )
-    return int(text) * row.unit

@@ -31,7 +31,7 @@ def run(context: MemberContext) -> Ended:
     assert isinstance(role, ReplicaRole), "the job of a broker that replicates has its role"
     context.ends_process = ENDS_BROKER
     driver = context.task_driver(job.program, balancer="")
-    replicas = Replicas(role.settings, ReplicaFiles(), driver.now_ms)
+    replicas = Replicas(role.settings, ReplicaFiles(role.offsets.compacted_logs), driver.now_ms)
     create_missing_topics(replicas)
     coordinate_groups(replicas, role.offsets)
     serve_clients(replicas)

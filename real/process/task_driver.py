@@ -16,6 +16,7 @@ from watchkeeper.model.actor.effects import Emit
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.operations import Operation, Pipelined
 from watchkeeper.model.actor.program import Program
+from watchkeeper.model.plan.faults import STEPS_OF_TASKS
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import described_operation
 from watchkeeper.real.client.client import Client, ClientEvent, Reply
@@ -187,3 +188,8 @@ class TaskDriver(Driver):
 
     def _emit_for_task(self, effect: Emit) -> None:
         self.writer.write(effect.kind, dict(effect.detail), topic=effect.topic)
+        step = STEPS_OF_TASKS.get(effect.kind)
+        if step is not None and self.steps is not None:
+            moment, purpose = step
+            reached = self.steps.before if moment == "before" else self.steps.after
+            reached(purpose)

@@ -8,18 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from watchkeeper.model.configuration.settings import INT32_MAX, TRUTHS, Setting, number_of
 from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.replication.settings import AutoCreation, FetchLayout, ReplicationSettings
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import REPLICATIONS, SlowFollower
-from watchkeeper.real.broker.settings import (
-    HIGHEST_PORT,
-    INT32_MAX,
-    TRUTHS,
-    Setting,
-    folder_of,
-    number_of,
-)
+from watchkeeper.real.broker.settings import HIGHEST_PORT, folder_of
 
 FOLDER_KEY = "log.dirs"
 SECOND_MS = 1_000

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.group.variants import Variant
-from watchkeeper.model.offset_manager.settings import ReplicatedOffsetSettings
 from watchkeeper.model.plan.plan import (
     BrokerPlan,
     ClusterPlan,
@@ -16,12 +15,12 @@ from watchkeeper.model.plan.plan import (
     ZooKeeperPlan,
 )
 from watchkeeper.model.registry.paths import Layout
-from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.replication.settings import AutoCreation, FetchLayout, layout_problem
 from watchkeeper.model.replication.variants import REPLICATIONS, ReplicationVariant
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.plan.messages import storage
-from watchkeeper.scenarios.schema.replication_schema import OffsetsModel, ReplicationModel
+from watchkeeper.scenarios.plan.offsets import offsets
+from watchkeeper.scenarios.schema.replication_schema import ReplicationModel
 from watchkeeper.scenarios.schema.schema import (
     MOST_PARTITIONS,
     ClusterModel,
@@ -114,7 +113,7 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
         deletes_topics=model.delete_topics,
         isr_in_metadata=model.isr_in_metadata,
         auto_creation=_auto_creation(model),
-        offsets=_offsets(model.offsets_topic),
+        offsets=offsets(context, name, model.offsets_topic),
     )
 
 
@@ -136,15 +135,6 @@ def _shutdown_backoff_ms(context: Context, name: str, model: ReplicationModel) -
         path: Path = ("clusters", name, "replication", "controlled_shutdown_backoff")
         context.problem(path, "has no effect with `controlled_shutdown: false`")
     return None
-
-
-def _offsets(model: OffsetsModel) -> ReplicatedOffsetSettings:
-    return ReplicatedOffsetSettings(
-        partitions=model.partitions,
-        replicas=model.replicas,
-        required_acks=ALL if model.required_acks == "all" else 1,
-        commit_timeout_ms=model.commit_timeout // 1000,
-    )
 
 
 def _auto_creation(model: ReplicationModel) -> AutoCreation | None:

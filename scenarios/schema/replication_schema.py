@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,14 @@ class OffsetsModel(Model):
     )
     commit_timeout: PositivePause = Field(
         "5s", validate_default=True, description="offsets.commit.timeout.ms"
+    )
+    config: dict[str, Any] = Field(
+        default_factory=dict,
+        description="settings by Kafka's names: `offsets.retention.minutes`, "
+        "`offsets.retention.check.interval.ms`, `offsets.load.buffer.size` and "
+        "`log.cleaner.enable`; with a cleaner also `log.cleaner.backoff.ms`, "
+        "`log.cleaner.min.cleanable.ratio`, `log.cleaner.delete.retention.ms` and "
+        "`offsets.topic.segment.bytes`",
     )
 
 

@@ -53,7 +53,7 @@ class ReplicaProcess:
         self.tasks = Tasks(node, calls, storage)
         self.tasks.ends_process = ENDS_BROKER
         self.tasks.failed = lambda error: self._fail(error, failed)
-        self.replicas = Replicas(settings, ReplicaFiles(), node.clock_ms)
+        self.replicas = Replicas(settings, ReplicaFiles(offsets.compacted_logs), node.clock_ms)
         create_missing_topics(self.replicas)
         coordinate_groups(self.replicas, offsets)
         serve_clients(self.replicas)

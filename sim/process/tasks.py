@@ -26,6 +26,7 @@ from watchkeeper.model.actor.tasks import (
     Take,
 )
 from watchkeeper.model.log.format.contents import size_of
+from watchkeeper.model.plan.faults import STEPS_OF_TASKS
 from watchkeeper.sim.disk.host_costs import Caller, Machine
 from watchkeeper.sim.process.driver import REQUESTS
 from watchkeeper.sim.process.process import Node
@@ -123,6 +124,8 @@ class Tasks:
         """Effects that are answered by a call, later."""
         self.operate: Operate | None = None
         """Sends an operation to ZooKeeper, where the process has a client."""
+        self.reached: Callable[[str, str], object] | None = None
+        """Called with the moment and the purpose of a step, where a fault waits for one."""
 
     @property
     def kinds(self) -> tuple[type[Any], ...]:
@@ -220,3 +223,8 @@ class Tasks:
         self.kernel.write(
             node.name, effect.kind, dict(effect.detail), group=node.group, topic=effect.topic
         )
+        step = STEPS_OF_TASKS.get(effect.kind)
+        if step is not None and self.reached is not None:
+            # A task cannot end its own process: it strikes once this task waits.
+            reached = self.reached
+            self.kernel.after(0, lambda _: reached(*step), None)

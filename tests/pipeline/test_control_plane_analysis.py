@@ -52,6 +52,7 @@ RUNS = (
     ("deletion-switched-off", "kafka_08", 1),
     ("controller-expires-while-it-balances", "kafka_08", 1),
     ("group-reads-then-unclean-election", "hardened", 1),
+    ("coordinator-crash-while-compacting", "kafka_08", 1),
 )
 BUGS = ("KAFKA-858", "KAFKA-999", "KAFKA-532", "KAFKA-705")
 """Bugs that are put back, each in its replay or its scenario."""

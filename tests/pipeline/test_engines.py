@@ -188,6 +188,7 @@ RUNS = (
     ("leaders-balanced", "hardened", 1),
     ("settings-changed-twice", "kafka_08", 1),
     ("coordinator-crash", "kafka_08", 1),
+    ("tombstone-missed", "kafka_08", 1),
 )
 """Runs that hold and runs that do not, of both layouts; with messages, mirrors, controllers and
 offsets in Kafka."""

@@ -17,12 +17,15 @@ from watchkeeper.model.trace.trace import ENCODER, EVENT, Event
 from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 from watchkeeper.pipeline.analysis.facts.events import EVENTS, events
 from watchkeeper.pipeline.analysis.facts.intervals import changes
+from watchkeeper.pipeline.analysis.facts.plan_facts import RETENTIONS
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.group_offsets import judged
 
 MEMBERS = ("billing/0", "billing/1")
 PARTITIONS = (("clicks", "0"), ("clicks", "1"))
 CLAIMS = [claim.name for claim in GROUP_OFFSETS]
+RETENTION_US = 9_000
+"""So many moments, of a millisecond each, make a commit too old."""
 TRACES = {f"drawn-{seed}": seed for seed in range(80)}
 
 
@@ -113,7 +116,7 @@ DRAWN = {name: DrawnTrace(seed).events for name, seed in TRACES.items()}
 
 def of_judge(found: list[Event]) -> dict[str, tuple[str, int | None]]:
     """What the judge says of a trace: the verdict, and the event that first violates."""
-    judge = GroupOffsetsJudge()
+    judge = GroupOffsetsJudge({"billing": RETENTION_US})
     for event in found:
         handler = judge.handlers.get(event.kind)
         if handler is not None:
@@ -137,7 +140,9 @@ def computed(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[A
     schema = Schema({"run": "string", "keeps_offsets": "boolean"})
     runs = engine.made([(name, True) for name in DRAWN], schema)
     tables = Tables(engine, tmp_path_factory.mktemp("tables"))
-    rows = judged(runs, seen, changes(seen), tables).collect()
+    kept = [(name, "billing", RETENTION_US) for name in DRAWN]
+    retentions = engine.made(kept, RETENTIONS)
+    rows = judged(runs, seen, changes(seen), retentions, tables).collect()
     return {(row.run, row.property): (row.verdict, row.seq) for row in rows}
 
 
@@ -172,9 +177,15 @@ def looks_at_nothing(judge: GroupOffsetsJudge, event: Event) -> None:
     """Where a member does not look."""
 
 
+def never_old(judge: GroupOffsetsJudge, group: str, sent_us: int, now_us: int) -> bool:
+    """Where no commit expires."""
+    return False
+
+
 MISTAKES: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("_commit_answered", forgets_acknowledgements, "commits are found"),
     ("_look", looks_at_nothing, "goes on where it stopped"),
+    ("_is_old", never_old, "no offset is missing"),
 )
 
 

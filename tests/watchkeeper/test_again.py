@@ -86,6 +86,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "verdict states stopped",
         "--fault crash --property live-leaders --max-states 50",
     ),
+    "explore-offsets": (
+        "explore-offsets --fault crash --members 2 --max-states 50",
+        "verdict states stopped",
+        "--members 2 --fault crash --max-states 50",
+    ),
     "sweep": (
         f"sweep '{FILE}' --seeds 2..4 --variants documented --set settle=7s,9s --traces 3 "
         "--no-shrink --runner process --out 'my sweep'",
@@ -148,6 +153,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
         ("explore", "bounded two.yaml"),
         ("explore-replicas", "--fault", "crash"),
         ("explore-brokers", "--fault", "crash"),
+        ("explore-offsets", "--fault", "crash"),
     ],
     ids=lambda words: words[0],
 )

@@ -19,6 +19,7 @@ from watchkeeper.model.properties.verdicts import Finding, Property, Subject
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
+from watchkeeper.model.replication.replica_log import NO_NUMBER
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.trace.assignments import assignment_of
 from watchkeeper.model.trace.kinds import EventKind
@@ -118,6 +119,16 @@ class PartitionHistory:
     leader: int = -1
     is_unclean: bool = False
     """Whether a replica outside of the ISR was elected: messages may be lost."""
+
+    def entry_at(self, offset: int, epoch: int, number: int) -> Entry:
+        """Return what a replica has at an offset, which may have been compacted elsewhere.
+
+        Then a later message of the same key is in the log. What was there before counts.
+        """
+        if number != NO_NUMBER:
+            return epoch, number
+        there = (log[offset] for log in self.logs.values() if offset < len(log))
+        return max((entry for entry in there if entry[0] == epoch), default=(epoch, number))
 
 
 class ReplicationJudge:
@@ -269,7 +280,10 @@ class ReplicationJudge:
         log = known.logs.setdefault(event.node, [])
         # A process that is killed may have cut or deleted more than it has said.
         del log[detail["start"] :]
-        log.extend((epoch, number) for epoch, number in detail["records"])
+        log.extend(
+            known.entry_at(offset, epoch, number)
+            for offset, (epoch, number) in enumerate(detail["records"], detail["start"])
+        )
         if detail["leads"]:
             self._judge_leader(known, event)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from watchkeeper.model.replication.replica_log import NO_NUMBER
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
@@ -104,6 +105,7 @@ def _entries(events: DataFrame) -> DataFrame:
         sql.col("record")[0].alias("epoch"),
         sql.col("record")[1].alias("number"),
     )
+    each = _with_compacted(each)
     ended = (
         each.join(_cuts(events, appended), REPLICA)
         .where("cut_seq > begins AND cut_from <= offset")
@@ -113,6 +115,19 @@ def _entries(events: DataFrame) -> DataFrame:
     return each.join(ended, [*REPLICA, "begins", "offset"], "left").withColumn(
         "ends", sql.coalesce("ends", sql.lit(NEVER))
     )
+
+
+def _with_compacted(entries: DataFrame) -> DataFrame:
+    """Entries, where one that was compacted elsewhere is what was there before."""
+    there = [*PARTITION, "offset", "epoch"]
+    whole = (
+        entries.where(f"number <> {NO_NUMBER}")
+        .groupBy(*there)
+        .agg(sql.max("number").alias("there"), sql.min("begins").alias("since"))
+    )
+    was_there = (sql.col("number") == NO_NUMBER) & (sql.col("since") < sql.col("begins"))
+    number = sql.when(was_there, sql.col("there")).otherwise(sql.col("number"))
+    return entries.join(whole, there, "left").withColumn("number", number).drop("there", "since")
 
 
 def _cuts(events: DataFrame, appended: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from watchkeeper.model.group.variants import Unit
 from watchkeeper.model.plan.mirror_routes import Routes
 from watchkeeper.model.plan.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
 from watchkeeper.model.properties.at_quiescence import streams_of
+from watchkeeper.model.properties.group_offsets import retentions_us
 from watchkeeper.pipeline.analysis.engine.api import DataFrame
 from watchkeeper.pipeline.analysis.engine.engine import Engine, Schema
 from watchkeeper.pipeline.analysis.facts.mirror_routes import (
@@ -97,6 +98,10 @@ MIRRORED = Schema({"run": "string", "group": "string", "topic": "string"})
 """A row a group and a topic of which mirrors bring it messages."""
 
 
+RETENTIONS = Schema({"run": "string", "group": "string", "retention_us": "long"})
+"""A row a group whose commits to Kafka expire after that time."""
+
+
 class Terms(NamedTuple):
     """The tables of all plans."""
 
@@ -109,6 +114,7 @@ class Terms(NamedTuple):
     readers: DataFrame
     origins: DataFrame
     mirrored: DataFrame
+    retentions: DataFrame
 
 
 def terms(engine: Engine, plans: Mapping[str, Plan]) -> Terms:
@@ -128,6 +134,7 @@ def terms(engine: Engine, plans: Mapping[str, Plan]) -> Terms:
         made(readers, READERS),
         made(origins, ORIGINS),
         made(_mirrored, MIRRORED),
+        made(lambda plan: retentions_us(plan).items(), RETENTIONS),
     )
 
 

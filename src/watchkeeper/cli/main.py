@@ -15,7 +15,11 @@ import click
 
 from watchkeeper.analyze.command import analyze
 from watchkeeper.check.command import conform, explore, replay
-from watchkeeper.check.control_plane_command import explore_brokers, explore_replicas
+from watchkeeper.check.control_plane_command import (
+    explore_brokers,
+    explore_offsets,
+    explore_replicas,
+)
 from watchkeeper.check.virtual_command import virtual
 from watchkeeper.cli.defaults_command import defaults as defaults_command
 from watchkeeper.cli.sections import SectionedGroup, usage_text
@@ -52,7 +56,7 @@ NO_DEFAULTS = {"-h", "--help", "--version"}
 SECTIONS = {
     "Run and check": (
         *(init, run, open_run, compare, report, export, diff),
-        *(explore, explore_replicas, explore_brokers, replay, conform),
+        *(explore, explore_replicas, explore_brokers, explore_offsets, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema, validate, defaults_command),
         experiment,

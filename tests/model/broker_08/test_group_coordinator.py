@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.support.keyed_broker import Broker, registered
 from watchkeeper.model.actor.operations import GetChildren
 from watchkeeper.model.log.format.message_08 import KeyedMessage, encode, records
@@ -243,9 +241,8 @@ def test_a_process_loads_what_was_committed() -> None:
     assert dict(loaded.detail) == {"messages": 4, "offsets": 1, "partition": AT, "unreadable": 0}
 
 
-def test_commits_during_a_load_are_not_overtaken_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("watchkeeper.model.offset_manager.load.CHUNK_BYTES", 60)
-    broker = coordinated()
+def test_commits_during_a_load_are_not_overtaken_by_it() -> None:
+    broker = coordinated(load_buffer_bytes=60)
     put_commits(broker, (0, 10), (1, 20), (0, 11), (1, 21))
     restarted(broker)
     found = []

@@ -18,9 +18,9 @@ from tests.support.keyed_broker import HEADER, Broker
 from watchkeeper.model.actor.effects import Sleep
 from watchkeeper.model.actor.tasks import Put, Start, Take
 from watchkeeper.model.log.settings import BrokerLogSettings
-from watchkeeper.model.log_08.cleaner import Cleaner, CleanerSettings
+from watchkeeper.model.log_08.cleaner import Cleaner
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.settings import DEFAULTS, KeyedLogSettings
-from watchkeeper.model.offset_manager import load
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
 from watchkeeper.model.wire_08.by_topic import OfTopic
 from watchkeeper.model.wire_08.group_offsets import (
@@ -51,7 +51,9 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
-        self.settings = OffsetSettings(partitions=1, retention_ms=RETENTION_MS)
+        self.settings = OffsetSettings(
+            partitions=1, retention_ms=RETENTION_MS, load_buffer_bytes=100
+        )
         self.broker = Broker(offsets=self.settings, log_settings=_log_settings())
         self.broker.create("t")
         for _ in range(2):
@@ -208,8 +210,7 @@ def run(seed: int, turns: int) -> World:
     return world
 
 
-def test_acknowledged_commits_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "CHUNK_BYTES", 100)
+def test_acknowledged_commits_are_found_again() -> None:
     worlds = [run(seed, 400) for seed in range(8)]
 
     assert sum(world.found for world in worlds) > 100
@@ -217,9 +218,6 @@ def test_acknowledged_commits_are_found_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_acknowledged_commits_are_found_again_in_long_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(load, "CHUNK_BYTES", 100)
+def test_acknowledged_commits_are_found_again_in_long_runs() -> None:
     for seed in range(60):
         run(seed, 3000)

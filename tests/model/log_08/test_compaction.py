@@ -14,7 +14,8 @@ from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.message_08 import KeyedMessage, Record, encode, records, wrap
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.log_08.checks import check_set
-from watchkeeper.model.log_08.cleaner import Cleaned, Cleaner, CleanerSettings
+from watchkeeper.model.log_08.cleaner import Cleaned, Cleaner
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.compaction import Interrupted
 from watchkeeper.model.log_08.log import KeyedLog
 from watchkeeper.model.log_08.manager import CLEANER_CHECKPOINT, KeyedLogs

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from watchkeeper.model.log_08.cleaner import CleanerSettings
+from watchkeeper.model.log_08.cleaner_settings import CleanerSettings
 from watchkeeper.model.log_08.settings import KeyedLogSettings
 from watchkeeper.model.offset_manager.settings import OFFSETS_TOPIC, OffsetSettings
 from watchkeeper.real.broker.settings_08 import BrokerSettings08, broker_settings_08
