@@ -6,6 +6,7 @@ import ends the command with one line. Importing `watchkeeper` as a library inst
 
 import gc
 
+from watchkeeper.console.process_end import end_process
 from watchkeeper.console.signals import INTERRUPTS
 
 MOST_NEW_OBJECTS = 100_000
@@ -19,7 +20,12 @@ def main() -> None:
     gc.set_threshold(MOST_NEW_OBJECTS)
     from watchkeeper.cli.main import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            end_process(ended.code)
+        raise
 
 
 if __name__ == "__main__":
