@@ -4,7 +4,7 @@
 let chosen = 0;
 
 function nextFault(direction) {
-  const at = steps.map((step, index) => [isFault(step), index + 1]).filter(([fault]) => fault).map(([, number]) => number);
+  const at = steps.flatMap((step, index) => (isFault(step) ? [index + 1] : []));
   const next = direction > 0 ? at.find((number) => number > chosen) : at.findLast((number) => number < chosen);
   if (next) choose(next);
 }

@@ -14,6 +14,7 @@ const hair = make(stage, "div", { class: "hair", hidden: "" });
 const chosen = make(stage, "div", { class: "chosen", hidden: "" });
 const hidden = new Set();
 const view = { from: 0, to: Math.max(data.end, 1) };
+/** @type {number | null} */
 let dragged = null;
 let isPrinted = false;
 let topEdge = 0;
@@ -204,7 +205,7 @@ pane.addEventListener("pointermove", (event) => {
   const y = event.clientY - box.top + pane.scrollTop;
   const isInside = x >= LEFT && x <= LEFT + inner();
   hair.hidden = tip.hidden = !isInside;
-  if (dragged !== null) showChosen(x);
+  if (dragged !== null) showChosen(x, dragged);
   if (!isInside || !tops.length) return;
   hair.style.left = x + "px";
   const below = tops.findIndex((top) => y < top + HIGH + GAP / 2);
@@ -218,7 +219,7 @@ pane.addEventListener("pointermove", (event) => {
   tip.style.top = Math.min(event.clientY + 16, innerHeight - tip.offsetHeight - 8) + "px";
 });
 
-function showChosen(x) {
+function showChosen(x, dragged) {
   chosen.hidden = Math.abs(x - dragged) < 4;
   chosen.style.left = Math.min(x, dragged) + "px";
   chosen.style.width = Math.abs(x - dragged) + "px";
@@ -241,8 +242,8 @@ function look(from, to) {
   drawPage();
 }
 
-button(make(document.getElementById("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
-make(document.getElementById("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
+button(make(element("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
+make(element("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
 addEventListener("resize", drawPage);
 
 function putOnPaper(isBegun) {

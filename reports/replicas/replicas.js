@@ -126,7 +126,7 @@ function fromHash() {
 function show(number) {
   if (rows[chosen]) rows[chosen].classList.remove("on");
   chosen = Math.min(Math.max(number, 0), steps.length);
-  status.textContent = "step " + chosen + " of " + steps.length;
+  statusText.textContent = "step " + chosen + " of " + steps.length;
   rows[chosen].classList.add("on");
   drawState(chosen);
   rows[chosen].scrollIntoView({ block: "nearest" });
@@ -143,13 +143,13 @@ const body = make(path, "div", { class: "rows" });
 states.forEach((_, number) => drawRow(body, number));
 const state = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
-const controls = document.getElementById("controls");
-const status = stepButtons(controls);
+const controls = element("controls");
+const statusText = stepButtons(controls);
 if (steps.some(isFault)) button(controls, "next fault", () => nextFault(1)).id = "next-fault";
 button(controls, "the violation", () => choose(data.violation), "the step that violates the property");
 make(controls, "span", { class: "soft" }, "arrow keys choose a step; its address can be shared");
 
-const legend = document.getElementById("legend");
+const legend = element("legend");
 
 function sample(text, paint) {
   const item = make(legend, "span");

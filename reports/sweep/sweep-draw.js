@@ -75,10 +75,10 @@ function drawMap(parent, cells, across, down, measure, choose) {
   const svg = draw(parent, "svg", { width, height: top + downValues.length * BOX.high + 40 });
   if (down) draw(svg, "text", { x: left - 8, y: 14, class: "soft end" }, downName);
   downValues.forEach((value, row) => {
-    draw(svg, "text", { x: left - 8, y: top + row * BOX.high + 21, class: "end" }, value);
+    draw(svg, "text", { x: left - 8, y: top + row * BOX.high + 21, class: "end" }, String(value));
   });
   acrossValues.forEach((value, column) => {
-    draw(svg, "text", { x: left + (column + 0.5) * wide, y: top + downValues.length * BOX.high + 16, class: "middle" }, value);
+    draw(svg, "text", { x: left + (column + 0.5) * wide, y: top + downValues.length * BOX.high + 16, class: "middle" }, String(value));
   });
   if (across) draw(svg, "text", { x: left, y: top + downValues.length * BOX.high + 34, class: "soft" }, acrossName);
   for (const cell of cells) {

@@ -9,10 +9,11 @@ const shown = {
   measure: MEASURES[0],
 };
 
-const controls = document.getElementById("controls");
-const legend = document.getElementById("legend");
-const maps = make(section("Where"), "div");
-const chosen = make(maps.parentNode, "div", { class: "chosen-cell", hidden: "" });
+const controls = element("controls");
+const legend = element("legend");
+const where = section("Where");
+const maps = make(where, "div");
+const chosen = make(where, "div", { class: "chosen-cell", hidden: "" });
 
 function section(title) {
   const made = make(stage, "section");
@@ -59,8 +60,8 @@ function drawMaps() {
   const variant = mapped.find((axis) => axis.at === data.axes.length - 1 && isFree(axis));
   const others = mapped.filter((axis) => isFree(axis) && axis !== variant);
   for (const value of variant ? variant.values : [null]) {
-    const cells = data.cells.filter((cell) => value === null || cell.at[variant.at] === value);
-    if (value !== null) make(maps, "h3", { class: "variant" }, value);
+    const cells = data.cells.filter((cell) => !variant || cell.at[variant.at] === value);
+    if (value !== null) make(maps, "h3", { class: "variant" }, String(value));
     const row = make(maps, "div", { class: "maps" });
     for (const [name, found] of grouped(cells, others)) {
       const map = make(row, "div");
