@@ -12,6 +12,7 @@ interface Difference {
 
 interface Failure {
   signature: string;
+  events: number;
   per_1000: number;
   number: number;
   of: number;
@@ -66,6 +67,13 @@ interface Measures {
   most_uncommitted: number | null;
   last_uncommitted: number | null;
   cache_hits: number | null;
+  coming: number | null;
+  disturbances: number;
+  messages: number | null;
+  operations: number;
+  refused: number | null;
+  unread: number | null;
+  zombie_total_us: Microseconds | null;
 }
 
 interface PageData {

@@ -68,6 +68,10 @@ interface PageData {
     zombie: string;
     zombie_name: string;
     paused: string;
+    never: string;
+    nothing: string;
+    banner: string;
+    unharmed: string;
     has_gaps: boolean;
   };
   closer: [Microseconds, Microseconds] | null;

@@ -18,7 +18,7 @@ interface ControllerRequest {
 }
 
 interface ReplicasState {
-  registry: { epoch: number; leader: number | null; isr: number[] };
+  registry: ControllerRequest;
   replicas: Replica[];
   requests: ControllerRequest[];
   faults: string[];

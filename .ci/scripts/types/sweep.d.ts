@@ -2,15 +2,38 @@
 
 type Interval = [number, number];
 
+type Distribution = Record<"number" | "least" | "median" | "p90" | "most", number>;
+
 interface Cell {
+  scenario: string;
+  variant: string;
+  mix: unknown[];
+  parameters: Record<string, unknown>;
+  met: Record<string, number>;
+  known_limit: string | null;
   at: (string | number | boolean)[];
   runs: number;
   verdicts: Record<string, number>;
   violated: { number: number; per_1000: number; interval: Interval };
-  time_to_rest_us: Record<"least" | "median" | "p90" | "most", Microseconds> | null;
-  reads: { median: number };
-  moves: { median: number };
+  time_to_rest_us: Distribution | null;
+  reads: Distribution;
+  moves: Distribution;
   command: string;
+}
+
+interface Example {
+  run_id: string;
+  seed: number;
+  command: string;
+}
+
+interface Smallest {
+  way: string;
+  file: string;
+  command: string;
+  seed: number;
+  runs: number;
+  complete: boolean;
 }
 
 interface Signature {
@@ -20,8 +43,9 @@ interface Signature {
   interval: Interval;
   cells: number[];
   known_limits: Record<string, string>;
-  first: { command: string };
-  smallest?: { command: string } | null;
+  name: string;
+  first: Example;
+  smallest?: Smallest | null;
 }
 
 // What the colour of a cell shows.
@@ -46,7 +70,7 @@ interface PageData {
   cells: Cell[];
   failures: Signature[];
   unknown: Signature[];
-  determinism: { repeated: number; differing: { command: string }[] };
+  determinism: { repeated: number; differing: Example[] };
   self_test: string;
   command: string;
 }
