@@ -22,6 +22,14 @@ interface Chart {
 
 type Entry = [from: Microseconds, to: Microseconds, kind: string, label: string, lasts: boolean];
 
+// A name in a legend, and where it stands; a remark has no line.
+interface LegendWord {
+  text: string;
+  line: ChartLine | null;
+  x: number;
+  row: number;
+}
+
 interface Flag {
   entry: Entry;
   x: number;

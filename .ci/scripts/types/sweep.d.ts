@@ -1,6 +1,7 @@
 // The data of the page of a sweep: the summary that `watchkeeper sweep --json` prints.
 
 type Interval = [number, number];
+type AxisValue = string | number | boolean;
 
 type Distribution = Record<"number" | "least" | "median" | "p90" | "most", number>;
 
@@ -11,7 +12,7 @@ interface Cell {
   parameters: Record<string, unknown>;
   met: Record<string, number>;
   known_limit: string | null;
-  at: (string | number | boolean)[];
+  at: AxisValue[];
   runs: number;
   verdicts: Record<string, number>;
   violated: { number: number; per_1000: number; interval: Interval };
@@ -59,14 +60,14 @@ interface Measure {
 
 interface Axis {
   name: string;
-  values: (string | number | boolean)[];
+  values: AxisValue[];
   at: number;
 }
 
 interface PageData {
   runs: number;
   verdicts: Record<string, number>;
-  axes: [name: string, values: (string | number | boolean)[]][];
+  axes: [name: string, values: AxisValue[]][];
   cells: Cell[];
   failures: Signature[];
   unknown: Signature[];
