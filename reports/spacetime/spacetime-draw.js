@@ -41,6 +41,12 @@ function laneX(lane) {
   return /** @type {number} */ (xOf(lane.at));
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Lane & { at: number }} lane
+ * @param {number} above
+ * @param {number} below
+ */
 function drawLane(svg, lane, above, below) {
   const x = laneX(lane);
   draw(svg, "line", { x1: x, x2: x, y1: 0, y2: height, stroke: "var(--grid)" });
@@ -64,6 +70,10 @@ function extent(item) {
 
 const MOST_LISTED = 8;
 
+/**
+ * @param {Item} item
+ * @param {number} most
+ */
 function itemLines(item, most) {
   const took = item.to === null ? "" : ", took " + duration(item.to - item.from);
   const lines = item.events.slice(0, most).map((seq) => {
@@ -79,10 +89,17 @@ function itemLines(item, most) {
   return [item.label + took, ...lines];
 }
 
+/** @param {string} text */
 function detailLines(text) {
   return Object.entries(JSON.parse(text)).map(([name, value]) => "      " + name + ": " + (typeof value === "string" ? value : JSON.stringify(value)));
 }
 
+/**
+ * @template {Element} Mark
+ * @param {Mark} mark
+ * @param {Item} item
+ * @param {number} at
+ */
 function itemTip(mark, item, at) {
   describe(mark, () => itemLines(item, MOST_LISTED));
   mark.addEventListener("click", () => { pin(itemLines(item, Infinity)); marked = at; drawPane(); });
@@ -90,18 +107,38 @@ function itemTip(mark, item, at) {
 }
 
 // A line that the pointer can find: a wide invisible one below the thin visible one.
+/**
+ * @param {SVGElement} group
+ * @param {string} d
+ * @param {string} colour
+ */
 function stroke(group, d, colour, dashes = "", wide = 1.4) {
   draw(group, "path", { d, stroke: "var(--paper)", "stroke-opacity": 0, "stroke-width": 9, fill: "none", "pointer-events": "stroke" });
   draw(group, "path", { d, stroke: colour, "stroke-width": wide, "stroke-dasharray": dashes, fill: "none" });
 }
 
+/**
+ * @param {SVGElement} group
+ * @param {number} fromX
+ * @param {number} fromY
+ * @param {number} toX
+ * @param {number} toY
+ * @param {string} colour
+ */
 function arrow(group, fromX, fromY, toX, toY, colour) {
   const long = Math.hypot(toX - fromX, toY - fromY) || 1;
   const [dx, dy] = [(toX - fromX) / long, (toY - fromY) / long];
+  /** @type {(back: number, side: number) => string} */
   const point = (back, side) => (toX - dx * back - dy * side).toFixed(1) + "," + (toY - dy * back + dx * side).toFixed(1);
   draw(group, "path", { d: "M" + point(0, 0) + " L" + point(7, 3.2) + " L" + point(7, -3.2) + " Z", fill: colour });
 }
 
+/**
+ * @param {SVGElement} group
+ * @param {number} x
+ * @param {number} y
+ * @param {string} colour
+ */
 function cross(group, x, y, colour) {
   draw(group, "path", { d: `M${x - 4},${y - 4} l8,8 M${x - 4},${y + 4} l8,-8`, stroke: colour, "stroke-width": 2 });
 }
@@ -112,12 +149,23 @@ let labels;
 /** @type {{ left: number, right: number, y: number }[]} */
 let taken = [];
 
+/**
+ * @param {number} left
+ * @param {number} right
+ * @param {number} y
+ */
 function isFree(left, right, y) {
   return !taken.some((other) => left < other.right && other.left < right && Math.abs(other.y - y) < 11);
 }
 
 // Write a label at the first free place of some, each [x, y, anchor]. Without a free place it is
 // left out: the tip of the item still shows it.
+/**
+ * @param {Item} item
+ * @param {number} at
+ * @param {string} colour
+ * @param {TextPlace[]} places
+ */
 function put(item, at, colour, places) {
   const long = lengthOf(item.label);
   for (const [x, y, anchor] of places) {
@@ -131,10 +179,15 @@ function put(item, at, colour, places) {
 
 const SHARES = [0, 0.12, 0.24, 0.36, 0.48, 0.6];
 
+/**
+ * @param {SVGElement} svg
+ * @param {Item} item
+ * @param {number} at
+ */
 function drawOperation(svg, item, at) {
   const x = xOf(item.node);
   if (x === null) return;
-  const colour = COLOURS[item.tone];
+  const colour = COLOURS[/** @type {"ok" | "error" | "lost"} */ (item.tone)];
   const group = itemTip(draw(svg, "g"), item, at);
   const serverX = item.server < 0 ? null : xOf(item.server);
   const sent = yOf(item.from);
@@ -148,6 +201,7 @@ function drawOperation(svg, item, at) {
   }
   const middle = item.at === null ? (sent + received) / 2 : yOf(item.at);
   const dashes = item.tone === "lost" ? "5 3" : "";
+  /** @type {(share: number) => TextPlace} */
   const place = (share) => [x + side * 7 + (serverX - x) * share, sent + (middle - sent) * share - 3, anchor];
   put(item, at, colour, SHARES.map(place));
   stroke(group, `M${x},${sent} L${serverX},${middle}`, colour, dashes);
@@ -161,6 +215,11 @@ function drawOperation(svg, item, at) {
   else arrow(group, serverX, middle, x, received, colour);
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Item} item
+ * @param {number} at
+ */
 function drawFiring(svg, item, at) {
   const [x, serverX] = [xOf(item.node), xOf(item.server)];
   if (x === null || serverX === null) return;
@@ -175,12 +234,27 @@ function drawFiring(svg, item, at) {
 }
 
 // The label of a firing is on its line near the server or, without room there, nearer the process.
+/**
+ * @param {Item} item
+ * @param {number} at
+ * @param {string} colour
+ * @param {number} fromX
+ * @param {number} fromY
+ * @param {number} toX
+ * @param {number} toY
+ */
 function firingLabel(item, at, colour, fromX, fromY, toX, toY) {
   const near = (lengthOf(item.label) / 2 + 14) / Math.max(Math.abs(toX - fromX), 1);
+  /** @type {(share: number) => TextPlace} */
   const place = (share) => [fromX + (toX - fromX) * share, fromY + (toY - fromY) * share - 4, "middle"];
   put(item, at, colour, SHARES.map((share) => Math.min(near, 0.6) + share / 2).filter((share) => share < 0.9).map(place));
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Item} item
+ * @param {number} at
+ */
 function drawRebalance(svg, item, at) {
   const x = xOf(item.node);
   if (x === null) return;
@@ -191,12 +265,15 @@ function drawRebalance(svg, item, at) {
 }
 
 // Marks of one lane and one moment share a line of text, on the side away from the servers.
+/** @param {Shown[]} some */
 function drawMarks(some) {
   const groups = markGroups(some);
+  /** @param {Shown[]} together */
   const urgent = (together) => (together.some(({ item }) => item.tone === "error") ? 0 : 1);
   for (const together of groups.sort((one, other) => urgent(one) - urgent(other))) drawTogether(together);
 }
 
+/** @param {Shown[]} together */
 function drawTogether(together) {
   const { item } = together[0];
   const x = xOf(item.node);
@@ -204,6 +281,7 @@ function drawTogether(together) {
   const y = yOf(item.from);
   const side = sideOf(item.node);
   const isServer = data.lanes[item.node].kind === "server";
+  /** @param {Shown} mark */
   const colourOf = (mark) => (mark.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink);
   for (const one of together) {
     if (one.item.kind !== "mark") continue;
@@ -222,6 +300,7 @@ function drawTogether(together) {
 }
 
 // As many marks as there is room for; the last one stands for those left out.
+/** @param {Shown[]} together */
 function fitting(together) {
   let number = together.length;
   while (number > 1 && lengthOf(labelOf(together.slice(0, number))) > LONGEST_LABEL) number--;
@@ -231,6 +310,11 @@ function fitting(together) {
   return [...together.slice(0, number), { ...more[0], item: { ...more[0].item, label: "and " + more.length + " more", events } }];
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Item} item
+ * @param {number} at
+ */
 function drawAcross(svg, item, at) {
   const y = yOf(item.from);
   const isFault = eventAt[item.events[0]][2].startsWith("fault");
@@ -262,6 +346,7 @@ function drawPane() {
   const inSight = itemsBetween(above, below);
   labels = draw(canvas, "g");
   taken = [];
+  /** @param {string} kind */
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
   drawFolds(canvas, momentAfter(above), momentAfter(below));
@@ -284,6 +369,7 @@ function drawScrolled() {
   else drawPane();
 }
 
+/** @param {Item} item */
 function drawMarked(item) {
   const [top, bottom] = extent(item);
   draw(canvas, "rect", { x: 0, y: top, width, height: bottom - top, fill: "var(--chosen)", "fill-opacity": 0.6 });

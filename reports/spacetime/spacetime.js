@@ -2,6 +2,7 @@
 
 // --- a detail that stays ---------------------------------------------------------------------
 
+/** @param {string[]} lines */
 function pin(lines) {
   pinned.hidden = false;
   pinned.replaceChildren();
@@ -13,6 +14,7 @@ function pin(lines) {
 
 // --- jumping ---------------------------------------------------------------------------------
 
+/** @param {number} at */
 function show(at) {
   marked = at;
   const y = yOf(items[at].from);
@@ -21,6 +23,10 @@ function show(at) {
   drawPane();
 }
 
+/**
+ * @param {(item: Item) => boolean} kinds
+ * @param {number} direction
+ */
 function jump(kinds, direction) {
   const starts = shown.filter(({ item }) => kinds(item)).sort((one, other) => one.item.from - other.item.from);
   if (!starts.length) return;
@@ -31,6 +37,10 @@ function jump(kinds, direction) {
   show((next || (direction > 0 ? starts[0] : starts[starts.length - 1])).at);
 }
 
+/**
+ * @param {string} noun
+ * @param {(item: Item) => boolean} kinds
+ */
 function jumps(noun, kinds) {
   const set = make(controls, "span", { class: "set" });
   const number = items.filter(kinds).length;
@@ -42,6 +52,7 @@ function jumps(noun, kinds) {
   button(set, "next " + noun, () => jump(kinds, 1), counted(number, noun)).id = "next-" + noun.replace(" ", "-");
 }
 
+/** @param {number | ""} node */
 function choose(node) {
   selection.node = node;
   nodes.value = String(node);
@@ -59,13 +70,15 @@ function fromHash() {
   return true;
 }
 
+/** @param {Sequence} seq */
 function showEvent(seq) {
   const near = itemOf.has(seq) ? seq : eventNumbers[Math.max(firstFrom(eventNumbers, seq) - 1, 0)];
-  show(itemOf.get(near));
+  show(/** @type {number} */ (itemOf.get(near))); // every event is of an item
   const nearest = "the nearest item that is drawn is of #" + near + ", at " + seconds(eventAt[near][0]);
   say(near === seq ? "Shows event #" + seq + "." : "Event #" + seq + " is not drawn: " + nearest + ".");
 }
 
+/** @param {Microseconds} us */
 function showMoment(us) {
   momentUs = us;
   pane.scrollTop = Math.max(yOf(us) - pane.clientHeight / 3, 0);
@@ -76,6 +89,7 @@ function showMoment(us) {
   say("Shows " + seconds(us) + (isDrawn ? "." : ", at which no item is drawn; the nearest ones are at " + sides.join(" and ") + "."));
 }
 
+/** @param {string} text */
 function say(text) {
   statusText.textContent = text;
 }
@@ -87,7 +101,7 @@ function openAtFirst() {
   const first = items.find(isRebalance) || items.find(isFault);
   if (first) pane.scrollTop = Math.max(yOf(first.from) - 90, 0);
   sideways(servers);
-  if (pane.scrollTop) say("Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.");
+  if (first && pane.scrollTop) say("Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.");
   drawPane();
 }
 
@@ -101,6 +115,7 @@ function openAtViolation() {
 }
 
 // Put a lane, by its place among those shown, into sight.
+/** @param {number} at */
 function sideways(at) {
   const right = GUTTER + lead + (at + 3) * apart;
   if (at >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
@@ -115,10 +130,12 @@ const canvas = draw(pane, "svg");
 const pinned = make(stage, "div", { class: "pinned", hidden: "" });
 const controls = element("controls");
 
+/** @param {Item} item */
 function isRebalance(item) {
   return item.kind === "rebalance";
 }
 
+/** @param {Item} item */
 function isFault(item) {
   return item.kind === "across" && eventAt[item.events[0]][2] === "fault";
 }
@@ -150,12 +167,22 @@ for (const purpose of [...numbers.keys()].sort()) {
 
 const legend = element("legend");
 
+/**
+ * @param {string} text
+ * @param {(svg: SVGElement) => void} paint
+ */
 function sample(text, paint) {
   const item = make(legend, "span");
   paint(draw(item, "svg", { width: 34, height: 13 }));
   item.append(text);
 }
 
+/**
+ * @param {string} colour
+ * @param {string} dashes
+ * @param {string} ends
+ * @returns {(svg: SVGElement) => void}
+ */
 function line(colour, dashes, ends) {
   return (svg) => {
     stroke(svg, "M1,4 L30,9", colour, dashes);
@@ -164,6 +191,10 @@ function line(colour, dashes, ends) {
   };
 }
 
+/**
+ * @param {string} kind
+ * @param {string} [tone]
+ */
 const has = (kind, tone) => items.some((item) => item.kind === kind && (!tone || item.tone === tone));
 if (has("operation", "ok")) sample("operation with its reply", line(COLOURS.ok, "", "arrow"));
 if (has("operation", "error")) sample("reply with an error", line(COLOURS.error, "", "arrow"));
@@ -176,6 +207,10 @@ for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) 
 }
 
 // A state that takes the colour of its lane is shown in the colours of two lanes.
+/**
+ * @param {SVGElement} svg
+ * @param {string} state
+ */
 function paintState(svg, state) {
   const found = data.lanes.filter((lane) => lane.states.some((span) => span[2] === state));
   const colours = [...new Set(found.map((lane) => lane.colour || "var(--gap)"))].slice(0, 2);

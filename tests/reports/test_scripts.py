@@ -34,7 +34,7 @@ from watchkeeper.reports.spacetime.items import items
 REPORTS = HOME / "reports"
 TOOLS = HOME / ".ci" / "scripts"
 INSTALL = "npm ci --prefix .ci/scripts"
-PARTLY_ANNOTATED = {"explorer", "ownership", "spacetime"}
+PARTLY_ANNOTATED = {"explorer", "ownership"}
 """Pages with parameters that have no type of their own; their scripts are strict in all else."""
 LONGEST_S = 600
 
