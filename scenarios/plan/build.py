@@ -111,7 +111,7 @@ def _check_sizes(context: Context, names: Names, groups: tuple[GroupPlan, ...]) 
 def _check_names(
     context: Context, clusters: tuple[ClusterPlan, ...], groups: tuple[GroupPlan, ...]
 ) -> None:
-    """Each process has its own name, and no group has the name of a reserved role."""
+    """Each process has its own name, and none has the name of a reserved role."""
     for plan in clusters:
         seen: set[str] = set()
         for at, broker in enumerate(plan.brokers):
@@ -122,6 +122,8 @@ def _check_names(
             seen.add(broker.node)
     for name in RESERVED.intersection(member.name for member in groups):
         context.problem(("groups", name), "is a reserved word; choose another name")
+    for name in RESERVED.intersection(context.scenario.producers):
+        context.problem(("producers", name), "is a reserved word; choose another name")
     for name in RESERVED.intersection(context.scenario.processes):
         context.problem(("processes", name), "is a reserved word; choose another name")
     for name in {

@@ -198,6 +198,8 @@ REFUSED = [
     ({"producers": {"s" * 80: {}}}, "longer than"),
     ({"timeline": [{**LOAD, "acks": "all"}]}, "request.required.acks"),
     ({"timeline": [{**LOAD, "size": "1kB"}]}, "one size"),
+    ({"producers": {}, "timeline": [{**LOAD, "size": "1kB"}]}, "one size"),
+    ({"producers": {"broker": {}}}, "reserved word"),
     ({"groups": {"billing": {"config": {"fetch.min.bytes": 5}}}}, "as in 0.8"),
 ]
 
