@@ -214,6 +214,13 @@ def test_what_has_no_effect_is_refused(change: dict[str, Any], why: str) -> None
         simulate({**given, **change}, variant="hardened", seed=1)
 
 
+@pytest.mark.parametrize("field", ["lag_time", "fetch_wait", "leader_rebalance"])
+def test_times_of_replication_are_refused_in_units(field: str) -> None:
+    """As in the file, and not in the microseconds of the plan."""
+    with pytest.raises(ScenarioError, match=f"{field}: '0s' is too short; expected at least 1ms"):
+        simulated(LOAD, config={}, **{field: "0s"})
+
+
 # --- consumers -------------------------------------------------------------------------
 
 
