@@ -50,6 +50,7 @@ def build(
     names = Names(clusters, groups, senders, shared, scenario.timeline)
     _check_sizes(context, names, groups)
     _check_names(context, clusters, groups)
+    _check_offsets(context, groups)
     _check_words(context, names)
     context.stop_if_wrong()
     return Plan(
@@ -130,6 +131,23 @@ def _check_names(
         member.name: None for member in groups if member.name in context.scenario.producers
     }:
         context.problem(("producers", name), "is the name of a group; choose another name")
+
+
+def _check_offsets(context: Context, groups: tuple[GroupPlan, ...]) -> None:
+    """Refuse settings of an offsets topic that no group uses."""
+    used = {
+        group.cluster
+        for group in groups
+        for consumer in group.consumers
+        if consumer.settings.offsets_storage == "kafka"
+    }
+    for name, model in context.scenario.clusters.items():
+        replication = model.replication
+        if replication is None or name in used:
+            continue
+        if "offsets_topic" in replication.model_fields_set:
+            message = "has no effect: no group of the cluster has `offsets.storage: kafka`"
+            context.problem(("clusters", name, "replication", "offsets_topic"), message)
 
 
 def _check_words(context: Context, names: Names) -> None:

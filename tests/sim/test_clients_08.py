@@ -214,6 +214,12 @@ def test_what_has_no_effect_is_refused(change: dict[str, Any], why: str) -> None
         simulate({**given, **change}, variant="hardened", seed=1)
 
 
+def test_an_offsets_topic_that_no_group_uses_is_refused() -> None:
+    """Its settings would have no effect."""
+    with pytest.raises(ScenarioError, match="offsets_topic: has no effect: no group"):
+        simulated(LOAD, config={}, offsets_topic={"partitions": 1})
+
+
 @pytest.mark.parametrize("field", ["lag_time", "fetch_wait", "leader_rebalance"])
 def test_times_of_replication_are_refused_in_units(field: str) -> None:
     """As in the file, and not in the microseconds of the plan."""
