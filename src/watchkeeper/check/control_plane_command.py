@@ -304,12 +304,7 @@ def explore_offsets(
 
     chosen = tuple(dict.fromkeys(faults))
     given = limits(max_states, max_seconds, max_memory)
-    electing = [word for word in chosen if word in OFFSETS_ELECTIONS]
-    if epochs == 1 and electing:
-        message = (
-            f"--fault {electing[0]} has no effect with --epochs 1: it needs a second election"
-        )
-        raise Stop(USAGE, message)
+    _check_elections(chosen, epochs)
     bounds = Bounds(members, commits, epochs, frozenset(Fault[word.upper()] for word in chosen))
     with Teller() as teller:
         found = search(REPLICATIONS[variant], bounds, limits=with_memory(given), tell=teller.tell)
@@ -326,6 +321,16 @@ def explore_offsets(
         for line in lines[:1] if is_quiet() else lines:
             click.echo(line)
     return {"holds": HOLDS, "violated": VIOLATED}.get(report["verdict"], UNKNOWN)
+
+
+def _check_elections(faults: Sequence[str], epochs: int) -> None:
+    """Refuse faults without an effect: those that need a second election."""
+    electing = [word for word in faults if word in OFFSETS_ELECTIONS]
+    if epochs == 1 and electing:
+        message = (
+            f"--fault {electing[0]} has no effect with --epochs 1: it needs a second election"
+        )
+        raise Stop(USAGE, message)
 
 
 def report_of(found: Result, command: str) -> dict[str, Any]:
