@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, cast
 
 from watchkeeper.model.actor.operations import WRITES, GetData, Operation, Sync
 
@@ -77,12 +77,8 @@ class Batch:
 
     def _data_reads_from(self, first: int) -> list[GetData]:
         """Return the reads of data from this place on, up to the first other operation."""
-        run: list[GetData] = []
-        for operation in islice(self.operations, first, None):
-            if type(operation) is not GetData:
-                break
-            run.append(operation)
-        return run
+        _, run = next(groupby(islice(self.operations, first, None), type))
+        return cast(list[GetData], list(run))
 
     def _sync(self, index: int, path: str) -> None:
         self.pending += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from watchkeeper.model.actor.errors import Failure, Unimplemented
@@ -76,6 +77,12 @@ others list them in one of their own."""
 def _listing_salt(chance: Stream) -> int:
     """Draw what decides the order in which a server lists children; 0 for Java's."""
     return 0 if chance.chance(JAVA_ORDER_PER_CENT) else 1 + chance.bits(31)
+
+
+@lru_cache(maxsize=64)
+def _salted(names: tuple[str, ...], salt: int) -> tuple[str, ...]:
+    """List children in the order of a salt. Each member of a group lists the same children."""
+    return in_salted_order(names, salt)
 
 
 class Server:
@@ -244,7 +251,7 @@ class Server:
         """Return children in this server's order, which is drawn when it first lists any."""
         if self._salt is None:
             self._salt = _listing_salt(self.kernel.streams(f"listing/{self.name}"))
-        return in_salted_order(names, self._salt) if self._salt else names
+        return _salted(names, self._salt) if self._salt else names
 
     def _wake_for_what_is_behind(self) -> None:
         """A new watch may fire by what is committed and not yet taken over here."""
