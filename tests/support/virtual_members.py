@@ -4,7 +4,7 @@ A plan's brokers and consumers run as they do in processes of a live run: the dr
 its kazoo client, its fetchers and their connections to brokers. The timeline strikes by the same
 nemesis. So one seed gives one run, and the run is judged as one of any other world.
 
-Left out is what no live run can do; `runs_here` says whether a plan needs none of it.
+Left out is what no live run can do.
 `virtual_faults` has the faults.
 """
 
@@ -524,11 +524,6 @@ def services_of(plan: Plan, world: World) -> Iterator[ZooKeeperService]:
 def settings_of(cluster: ClusterPlan) -> EnsembleSettings:
     """The settings of the ensemble of a cluster."""
     return EnsembleSettings(tick_ms=cluster.zookeeper.tick_us // 1000)
-
-
-def runs_here(plan: Plan) -> bool:
-    """Whether a plan needs nothing that is left out."""
-    return {action.verb.name for action in plan.timeline} <= set(HANDLERS)
 
 
 class ServiceRows:

@@ -44,7 +44,9 @@ def test_what_is_no_scenario_is_said(source: Any) -> None:
 
 def test_no_name_is_no_scenario() -> None:
     """An empty text is no name."""
-    with pytest.raises(ScenarioError, match=r"is empty; expected one of: administrator-faults"):
+    with pytest.raises(
+        ScenarioError, match=r"is empty; expected one of: acks-of-two, administrator-faults"
+    ):
         simulate("")
 
 

@@ -507,8 +507,10 @@ from watchkeeper.sim.engine.kernel import Kernel
 number = int(sys.argv.pop(1))
 write = Kernel.write
 def interrupting(self, *event, **more):
+    global number
     write(self, *event, **more)
-    if len(self.rows) == number:
+    if number and len(self.rows) >= number:
+        number = 0
         os.kill(os.getpid(), signal.SIGINT)
 Kernel.write = interrupting
 sys.argv[0] = "watchkeeper"

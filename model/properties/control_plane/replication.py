@@ -123,12 +123,13 @@ class PartitionHistory:
     def entry_at(self, offset: int, epoch: int, number: int) -> Entry:
         """Return what a replica has at an offset, which may have been compacted elsewhere.
 
-        Then a later message of the same key is in the log. What was there before counts.
+        Then a later message of the same key is in the log, and the epoch is that of the next
+        message: what was there may have an earlier one. What was there before counts.
         """
         if number != NO_NUMBER:
             return epoch, number
         there = (log[offset] for log in self.logs.values() if offset < len(log))
-        return max((entry for entry in there if entry[0] == epoch), default=(epoch, number))
+        return max((entry for entry in there if entry[0] <= epoch), default=(epoch, number))
 
 
 class ReplicationJudge:

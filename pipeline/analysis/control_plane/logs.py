@@ -118,16 +118,36 @@ def _entries(events: DataFrame) -> DataFrame:
 
 
 def _with_compacted(entries: DataFrame) -> DataFrame:
-    """Entries, where one that was compacted elsewhere is what was there before."""
-    there = [*PARTITION, "offset", "epoch"]
+    """Entries, where one that was compacted elsewhere is what was there before.
+
+    Its epoch is that of the next message, so what was there may have an earlier one.
+    """
+    one, there = [*REPLICA, "begins", "offset"], [*PARTITION, "offset"]
+    is_hidden = sql.col("number") == NO_NUMBER
     whole = (
-        entries.where(f"number <> {NO_NUMBER}")
-        .groupBy(*there)
-        .agg(sql.max("number").alias("there"), sql.min("begins").alias("since"))
+        entries.where(~is_hidden)
+        .groupBy(*there, "epoch", "number")
+        .agg(sql.min("begins").alias("since"))
+        .withColumnsRenamed({"epoch": "was_epoch", "number": "was_number"})
     )
-    was_there = (sql.col("number") == NO_NUMBER) & (sql.col("since") < sql.col("begins"))
-    number = sql.when(was_there, sql.col("there")).otherwise(sql.col("number"))
-    return entries.join(whole, there, "left").withColumn("number", number).drop("there", "since")
+    found = (
+        entries.where(is_hidden)
+        .select(*one, "epoch")
+        .join(whole, there)
+        .where("since < begins AND was_epoch <= epoch")
+        .groupBy(*one)
+        .agg(sql.max(sql.struct("was_epoch", "was_number")).alias("was"))
+    )
+    return (
+        entries.join(found, one, "left")
+        .withColumns(
+            {
+                "epoch": sql.coalesce(sql.col("was.was_epoch"), sql.col("epoch")),
+                "number": sql.coalesce(sql.col("was.was_number"), sql.col("number")),
+            }
+        )
+        .drop("was")
+    )
 
 
 def _cuts(events: DataFrame, appended: DataFrame) -> DataFrame:

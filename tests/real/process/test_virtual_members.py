@@ -7,6 +7,7 @@ scenarios have the verdicts of the simulation, whose members are driven by other
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, WatchedEvent
 
-from tests.support.virtual_members import Ran, run_members, runs_here
+from tests.support.virtual_members import Ran, run_members
 from watchkeeper import Broker, Consumer, simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.events import Fired
@@ -23,6 +24,7 @@ from watchkeeper.model.actor.operations import Create, GetChildren
 from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.real.client.client import Client, Reply
+from watchkeeper.real.world.capabilities import lacking
 from watchkeeper.scenarios import shipped
 from watchkeeper.virtual.schedule.random_policy import RandomPolicy
 from watchkeeper.virtual.world.run import Case, run_once
@@ -58,8 +60,11 @@ LONG_NAMES = """
 """
 LONG = frozenset(LONG_NAMES.split())
 """Half a CPU second and more each; what strikes in them strikes in the quick ones too."""
-LEFT_OUT = ("broker-disk-full",)
-"""Files of real brokers never fill a disk in these tests."""
+LEFT_OUT = ("broker-disk-full", "produce-reply-lost", "coordinator-crash-while-compacting")
+"""What no live world can do; and two actions at one step, of which the first ends its process.
+
+The second never strikes here, where a step calls the nemesis in the thread of the process.
+"""
 
 
 @pytest.mark.parametrize(
@@ -105,7 +110,10 @@ def test_the_quick_ones_strike_as_all_do() -> None:
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_what_is_left_out_cannot_run(name: str) -> None:
     """A scenario that can run is among those of the test before this one."""
-    assert not runs_here(scenario_of(name).plan("hardened"))
+    plan = scenario_of(name).plan("hardened")
+    steps = Counter(action.trigger for action in plan.timeline if action.trigger is not None)
+
+    assert any(lacking(plan)) or max(steps.values()) > 1
 
 
 def test_one_seed_is_one_run(tmp_path: Path) -> None:

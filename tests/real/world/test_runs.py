@@ -324,8 +324,8 @@ def test_most_shipped_scenarios_can_be_run_live() -> None:
     }
 
     assert refused == {
-        Implementation.JAVA: {"zookeeper-minority", "broker-disk-full"},
-        Implementation.PYTHON: {"broker-disk-full"},
+        Implementation.JAVA: {"zookeeper-minority", "broker-disk-full", "produce-reply-lost"},
+        Implementation.PYTHON: {"broker-disk-full", "produce-reply-lost"},
     }
 
 

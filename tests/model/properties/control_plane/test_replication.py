@@ -10,6 +10,7 @@ import pytest
 
 from tests.sim.test_replication import LOAD, cluster, requested
 from watchkeeper import Result, simulate
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.control_plane.brokers import LEADERS_LEAD, RISING
 from watchkeeper.model.properties.control_plane.replication import (
@@ -21,8 +22,10 @@ from watchkeeper.model.properties.control_plane.replication import (
     READ,
     REPLICATION,
     UNCHANGED,
+    PartitionHistory,
 )
 from watchkeeper.model.properties.verdicts import Property, Verdict
+from watchkeeper.model.replication.replica_log import NO_NUMBER
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
 
@@ -157,3 +160,21 @@ def test_a_new_leader_that_begins_lower_is_counted() -> None:
     [rising] = [each for each in found if each.claim is RISING]
     assert rising.verdict is Verdict.HOLDS
     assert rising.evidence.endswith("; a new leader began lower 1 time")
+
+
+# --- what was compacted ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epoch", "seen"),
+    [(1, (1, 7)), (2, (1, 7)), (0, (0, NO_NUMBER))],
+    ids=["its own epoch", "the epoch of the next message", "an epoch before it"],
+)
+def test_a_compacted_message_is_what_was_there_before(epoch: int, seen: tuple[int, int]) -> None:
+    """A replica knows the epoch of the next message alone, which is that one or a later one."""
+    known = PartitionHistory("main", Partition("__consumer_offsets", "0"))
+    known.logs["broker/0"] = [(1, 7)]
+
+    assert known.entry_at(0, epoch, NO_NUMBER) == seen
+    assert known.entry_at(0, epoch, 8) == (epoch, 8)
+    assert known.entry_at(1, epoch, NO_NUMBER) == (epoch, NO_NUMBER)
