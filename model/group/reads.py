@@ -20,7 +20,6 @@ from watchkeeper.model.actor.retry import Requests, read_or_none
 from watchkeeper.model.group.assignment import TopicView, share, topic_view
 from watchkeeper.model.group.state import (
     Attempt,
-    Consumer,
     PartitionList,
     id_path,
     stream_ids,
@@ -78,7 +77,8 @@ async def read_partitions(attempt: Attempt) -> None:
 
 def choose_topics(attempt: Attempt, wanted: Subscription) -> None:
     """Step 1: choose the topics of this attempt."""
-    topics = topics_of(attempt.me, wanted, attempt.all_topics or ())
+    hides_internal = attempt.me.settings.exclude_internal_topics
+    topics = topics_of(wanted, attempt.all_topics or (), hides_internal=hides_internal)
     only = attempt.only_topic
     attempt.topics = topics if only is None else tuple(topic for topic in topics if topic == only)
 
@@ -89,14 +89,10 @@ async def _read_all_topics(attempt: Attempt) -> None:
         attempt.all_topics = tuple(sorted(listed))
 
 
-def topics_of(me: Consumer, subscription: Subscription, listed: Iterable[str]) -> tuple[str, ...]:
-    """Return the topics of a subscription, sorted, out of all `listed` ones."""
-    return _topics_of(subscription, listed, me.settings.exclude_internal_topics)
-
-
-def _topics_of(
-    subscription: Subscription, listed: Iterable[str], hides_internal: bool
+def topics_of(
+    subscription: Subscription, listed: Iterable[str], *, hides_internal: bool
 ) -> tuple[str, ...]:
+    """Return the topics of a subscription, sorted, out of all `listed` ones."""
     if not subscription.is_filter:
         return tuple(sorted(name for name, _ in subscription.streams))
     allowed = topic_filter(subscription)
@@ -227,7 +223,7 @@ def _streams_by_topic(
     """Return topic -> number of streams of a member, with its filter expanded."""
     if not wanted.is_filter:
         return dict(wanted.streams)
-    names = _topics_of(wanted, all_topics, hides_internal)
+    names = topics_of(wanted, all_topics, hides_internal=hides_internal)
     return dict.fromkeys(names, wanted.filter_streams)
 
 
