@@ -6,12 +6,18 @@ stage.classList.add("sweep");
 const BREACH = "var(--breach)";
 const GOOD = "var(--good)";
 
+/** @param {string} title */
 function section(title) {
   const made = make(stage, "section");
   make(made, "h2", {}, title);
   return make(made, "div", { class: "wide" });
 }
 
+/**
+ * @param {Element} parent
+ * @param {string[]} heads
+ * @param {(string | number)[][]} rows
+ */
 function table(parent, heads, rows) {
   const made = make(parent, "table");
   const head = make(made, "tr");
@@ -22,14 +28,17 @@ function table(parent, heads, rows) {
   }
 }
 
+/** @param {number} value */
 function round(value) {
   return value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(2);
 }
 
 // --- agreement -----------------------------------------------------------------------------
 
+/** @param {Element} parent */
 function drawAgreement(parent) {
   const names = [...new Set([...Object.keys(data.agreed), ...Object.keys(data.not_computed)])].sort();
+  /** @param {string} name */
   const differ = (name) => data.differences.filter((one) => one.property.split(":")[0] === name).length;
   table(parent, ["property", "agree", "differ", "not computed a second time"], names.map((name) => [
     name, data.agreed[name] || "-", differ(name) || "-", data.not_computed[name] || "-",
@@ -43,6 +52,7 @@ function drawAgreement(parent) {
 
 // --- failures ------------------------------------------------------------------------------
 
+/** @param {Element} parent */
 function drawFailures(parent) {
   for (const one of data.failures) {
     const box = make(parent, "div", { class: "failure" });
@@ -60,6 +70,7 @@ function drawFailures(parent) {
 
 // --- faults and steps ----------------------------------------------------------------------
 
+/** @param {Element} parent */
 function drawCoverage(parent) {
   const faults = [...new Set(data.coverage.map((one) => one.fault))];
   const steps = [...new Set(data.coverage.map((one) => one.step))];
@@ -84,10 +95,16 @@ function drawCoverage(parent) {
 
 // --- one failing run -----------------------------------------------------------------------
 
+/**
+ * @param {Element} parent
+ * @param {Curve} curve
+ */
 function drawCurve(parent, curve) {
   const left = 50, top = 16, width = 640, height = 220;
   const last = Math.max(1, curve.points[curve.points.length - 1].events);
+  /** @param {CurvePoint} point */
   const x = (point) => left + (point.events / last) * width;
+  /** @param {number} value */
   const y = (value) => top + height - (value / 1000) * height;
   make(parent, "p", {}, curve.run + ": " + curve.violates.join(", ") + ". The first events stay as they were; every random choice after them is drawn again.");
   const svg = draw(parent, "svg", { width: left + width + 40, height: top + height + 50 });
@@ -95,6 +112,7 @@ function drawCurve(parent, curve) {
     draw(svg, "line", { x1: left, x2: left + width, y1: y(value), y2: y(value), stroke: "var(--grid)" });
     draw(svg, "text", { x: left - 6, y: y(value) + 4, class: "soft end" }, String(value));
   }
+  /** @param {CurvePoint} point */
   const rate = (point) => (1000 * point.fail) / point.of;
   draw(svg, "polyline", { points: curve.points.map((point) => x(point) + "," + y(rate(point))).join(" "), fill: "none", stroke: BREACH, "stroke-width": 2 });
   curve.points.forEach((point, at) => {
@@ -113,6 +131,7 @@ if (data.failures.length) drawFailures(section("Failure signatures"));
 if (data.inevitable) drawCurve(section("The event that made it inevitable"), data.inevitable);
 if (data.coverage.length) drawCoverage(section("Steps and faults that met"));
 if (data.measures.length) {
+  /** @param {Microseconds | null} us */
   const seconds = (us) => (us === null ? "-" : (us / 1e6).toFixed(3));
   table(section("Runs"), ["run", "group", "rest after, s", "attempts", "reads", "changes", "moves", "at least", "overlap, s", "gap, s", "zombie, s", "messages a second"], data.measures.map((row) => [
     row.run, row.group, seconds(row.rest_after_us), row.attempts, row.reads, row.changes, row.moves, row.least_moves || 0,
@@ -121,6 +140,7 @@ if (data.measures.length) {
 }
 const stored = data.measures.filter((row) => row.most_lag !== null);
 if (stored.length) {
+  /** @param {number | null} value */
   const number = (value) => (value === null ? "-" : round(value));
   table(section("Messages"), ["run", "group", "accepted", "consumed", "lost", "repeated", "lag at most", "in the end", "uncommitted at most", "in the end", "cache hits"], stored.map((row) => [
     row.run, row.group, number(row.accepted), number(row.consumed), number(row.lost), number(row.repeated), number(row.most_lag), number(row.last_lag),

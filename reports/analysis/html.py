@@ -14,6 +14,7 @@ from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
 
 NAME = "analyze.html"
+SCRIPTS = ("analysis/analysis.js",)
 MOST_ROWS = 500
 
 
@@ -27,7 +28,7 @@ def write_analysis_html(summary: Mapping[str, Any], folder: Path) -> str:
         lines=[_headline(summary)],
         banner=_banner(summary),
         styles=("sweep/sweep.css", "analysis/analysis.css"),
-        scripts=("analysis/analysis.js",),
+        scripts=SCRIPTS,
         data=page_data(summary),
     )
     return write(folder / NAME, content)

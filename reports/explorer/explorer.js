@@ -6,6 +6,7 @@ const WALK = 20;
 // The properties that states or steps of this page violate; progress is violated by a whole path.
 const inPage = graph ? violatedInPage() : [];
 
+/** @type {number[]} */
 let way = []; // the choices along the path that is drawn; the place is after `chosen` of them
 let sought = data.opens; // the property that is looked for
 let given = data.paths[sought]; // the path to its violation
@@ -47,7 +48,7 @@ function isOffGiven(number) {
 }
 
 function isInCycle(number) {
-  return Boolean(marks.cycle) && number >= marks.cycle[0] && number <= marks.cycle[1];
+  return marks.cycle !== null && number >= marks.cycle[0] && number <= marks.cycle[1];
 }
 
 // The properties that a step, or the state after it, violates.
@@ -75,7 +76,7 @@ async function show(choices) {
     if (call !== calls) return;
     setPath(whole, found, choices.length);
   } catch (error) {
-    if (call === calls) drawError(error.message);
+    if (call === calls) drawError(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -106,7 +107,8 @@ function choose(number) {
 async function takeAt(number, choice) {
   const taken = states[number].choices[choice];
   if (graph && taken.leadsTo === NOT_HELD) {
-    statePane.querySelector(".refusal").textContent = beyond();
+    const refusal = statePane.querySelector(".refusal");
+    if (refusal) refusal.textContent = beyond();
     return;
   }
   await go([...way.slice(0, number), choice]);
@@ -123,14 +125,14 @@ function undo() {
 async function walk() {
   const walked = way.slice(0, chosen);
   for (let taken = 0; taken < WALK; taken++) {
-    const { choices } = (await statesOf(walked)).at(-1);
-    const numbered = choices.map((choice, at) => [choice, at]).filter(([choice]) => !graph || choice.leadsTo !== NOT_HELD);
-    const faults = numbered.filter(([choice]) => choice.step.fault);
-    const plain = numbered.filter(([choice]) => !choice.step.fault && !choice.idle);
+    const { choices } = (await statesOf(walked))[walked.length];
+    const numbered = choices.map((choice, at) => ({ choice, at })).filter(({ choice }) => !graph || choice.leadsTo !== NOT_HELD);
+    const faults = numbered.filter(({ choice }) => choice.step.fault);
+    const plain = numbered.filter(({ choice }) => !choice.step.fault && !choice.idle);
     const isFault = faults.length && (!plain.length || Math.random() * FAULT_EVERY < 1);
     const from = isFault ? faults : plain;
     if (!from.length) break;
-    walked.push(from[Math.floor(Math.random() * from.length)][1]);
+    walked.push(from[Math.floor(Math.random() * from.length)].at);
   }
   await go(walked);
 }
@@ -198,8 +200,8 @@ function drawEnd(isGiven) {
 
 function drawPlace() {
   rows.forEach((row, number) => row.classList.toggle("on", number === chosen));
-  status.textContent = chosen ? `step ${chosen} of ${steps.length}` : "before the first step";
-  if (isOffGiven(chosen)) status.textContent += ", off the counterexample";
+  statusText.textContent = chosen ? `step ${chosen} of ${steps.length}` : "before the first step";
+  if (isOffGiven(chosen)) statusText.textContent += ", off the counterexample";
   undoButton.disabled = !chosen;
   jump.disabled = !sought;
   faults.hidden = !steps.some(isFault);
@@ -233,12 +235,12 @@ const path = make(stage, "div", { class: "path", tabindex: "0", role: "region", 
 const names = make(path, "div", { class: "names" });
 const body = make(path, "div", { class: "rows" });
 body.addEventListener("click", (event) => {
-  if (!event.target.closest("a, button")) chooseRow(Math.floor((event.clientY - body.getBoundingClientRect().top) / ROW));
+  if (event.target instanceof Element && !event.target.closest("a, button")) chooseRow(Math.floor((event.clientY - body.getBoundingClientRect().top) / ROW));
 });
 const statePane = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
-const controls = document.getElementById("controls");
-const status = stepButtons(controls);
+const controls = element("controls");
+const statusText = stepButtons(controls);
 const faults = make(controls, "span", { class: "set" });
 button(faults, "‹", () => nextFault(-1), "the fault before");
 button(faults, "next fault", () => nextFault(1)).id = "next-fault";
@@ -253,11 +255,12 @@ for (const name of properties) make(choice, "option", { value: name }, name);
 choice.value = sought;
 choice.addEventListener("change", () => lookFor(choice.value));
 const jump = button(controls, "Go to its violation", seek, "the key v");
-const cycle = data.opens && given.cycle ? button(controls, "the cycle", () => go(given.choices.slice(0, given.cycle[0])), "the first step of the cycle") : null;
+const { cycle: around } = data.opens ? given : { cycle: null };
+const cycle = around ? button(controls, "the cycle", () => go(given.choices.slice(0, around[0])), "the first step of the cycle") : null;
 if (cycle) cycle.id = "cycle";
 make(controls, "span", { class: "soft" }, "arrow keys choose a step, digits take one that may come next; the address can be shared");
 
-const legend = document.getElementById("legend");
+const legend = element("legend");
 
 function sample(text, paint) {
   const item = make(legend, "span");

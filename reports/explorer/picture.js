@@ -14,12 +14,18 @@ const COLOURS = { ok: "var(--ok)", error: "var(--error)", fault: "var(--breach)"
 const colours = new Map(data.nodes);
 
 // The path that is drawn: its states, its steps, its marks and where each of them is.
+/** @type {State[]} */
 let states = [];
+/** @type {Choice[]} */
 let steps = [];
-let marks = {};
+/** @type {Marks} */
+let marks = { columns: [], claimed: [], lanes: [], cycle: null, shared: [], notifications: [] };
 let folded = 0; // so many steps at the beginning share one row
+/** @type {number[]} */
 let columnAt = [];
+/** @type {number[]} */
 let tracksOf = [];
+/** @type {Map<string, number>} */
 let laneAt = new Map();
 let zooKeeper = 0;
 let width = 0;
@@ -67,7 +73,7 @@ function layOut(property, cycle) {
   const places = [...lanes];
   places.splice(Math.ceil(places.length / 2), 0, "");
   laneAt = new Map(places.map((node, at) => [node, edge + 24 + (at + 0.5) * APART]));
-  zooKeeper = laneAt.get("");
+  zooKeeper = edge + 24 + (places.indexOf("") + 0.5) * APART;
   width = edge + 48 + places.length * APART + (cycle ? 34 : 0);
   height = (rowOf(steps.length) + 1) * ROW + TAIL;
 }
@@ -270,7 +276,7 @@ function drawNotifications(svg) {
 }
 
 function drawNotification(svg, node, what, begins, ends, outcome, at) {
-  const x = laneAt.get(node);
+  const x = /** @type {number} */ (laneAt.get(node));
   const side = x < zooKeeper ? 1 : -1;
   const beside = x + side * (11 + 5 * at);
   const [sent, received] = [yOf(begins) + 3, yOf(ends) - (ends === null ? 8 : 3)];

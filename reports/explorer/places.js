@@ -4,51 +4,78 @@
 const NOT_HELD = -1; // the number of a state that the page does not hold
 
 const graph = data.graph;
+const inGraph = graph ? graph.states : []; // the states that the page holds
 
+/**
+ * A part of states, of the type that its place has.
+ * @template Part
+ * @param {number} number
+ */
 function part(number) {
-  return graph.parts[number];
+  return /** @type {Part} */ (graph && graph.parts[number]);
+}
+
+/**
+ * The properties that a step violates.
+ * @param {NumberedState["choices"][number]} choice
+ * @returns {string[]}
+ */
+function violatedBy([, violates]) {
+  return part(violates);
 }
 
 // The states of the page that were put together already, by number.
+/** @type {Map<number, State>} */
 const whole = new Map();
 
-// A state of the page, with its parts in place of their numbers.
+/**
+ * A state of the page, with its parts in place of their numbers.
+ * @param {number} number
+ * @returns {State}
+ */
 function stateOf(number) {
-  if (!whole.has(number)) {
-    const state = graph.states[number];
-    whole.set(number, {
-      ...state,
-      number,
-      processes: Object.fromEntries(Object.entries(state.processes).map(([name, at]) => [name, part(at)])),
-      claims: part(state.claims),
-      registry: part(state.registry),
-      znodes: state.znodes.map(part),
-      choices: state.choices.map(([step, violates, idle, leadsTo]) => ({ step: part(step), violates: part(violates), idle, leadsTo })),
-      disabled: state.disabled.map(part),
-    });
-  }
-  return whole.get(number);
+  const known = whole.get(number);
+  if (known) return known;
+  const state = inGraph[number];
+  /** @type {State} */
+  const made = {
+    ...state,
+    number,
+    processes: Object.fromEntries(Object.entries(state.processes).map(([name, at]) => [name, part(at)])),
+    claims: part(state.claims),
+    registry: part(state.registry),
+    znodes: state.znodes.map((znode) => part(znode)),
+    choices: state.choices.map(([step, violates, idle, leadsTo]) => ({ step: part(step), violates: part(violates), idle, leadsTo })),
+    disabled: state.disabled.map((sentence) => part(sentence)),
+  };
+  whole.set(number, made);
+  return made;
 }
 
 // Whether every state that can be reached is in the page.
-const isWhole = graph !== null && graph.states.every((state) => state.complete && state.choices.every(([, , , end]) => end !== NOT_HELD));
+const isWhole = graph !== null && inGraph.every((state) => state.complete && state.choices.every(([, , , end]) => end !== NOT_HELD));
 
 // Whether the page holds a path, without the other steps that are enabled on it.
-const isAlone = graph !== null && graph.states.some((state) => !state.complete);
+const isAlone = graph !== null && inGraph.some((state) => !state.complete);
 
 function beyond() {
   return "The state after this step is not in this page; this command shows it: " + data.command;
 }
 
 // The states along a way, the first one first; an error with a sentence where one is not to be had.
+/**
+ * @param {number[]} way
+ * @returns {Promise<State[]>}
+ */
 async function statesOf(way) {
   return graph ? statesInPage(way) : servedStates(way);
 }
 
+/** @param {number[]} way */
 function statesInPage(way) {
   const found = [stateOf(0)];
   for (const choice of way) {
-    const taken = found.at(-1).choices[choice];
+    const taken = found[found.length - 1].choices[choice];
     if (!taken) throw new Error("the address names a step that is not enabled there: it is of another scenario or version");
     if (taken.leadsTo === NOT_HELD) throw new Error(beyond());
     found.push(stateOf(taken.leadsTo));
@@ -57,13 +84,19 @@ function statesInPage(way) {
 }
 
 // The way that was served last, and its states: only those that differ are served again.
+/** @type {{ way: number[], states: State[] }} */
 let served = { way: [], states: [] };
 
+/**
+ * @param {number[]} one
+ * @param {number[]} other
+ */
 function sharedLength(one, other) {
   const differs = one.findIndex((choice, at) => choice !== other[at]);
   return differs < 0 ? one.length : differs;
 }
 
+/** @param {number[]} way */
 async function servedStates(way) {
   const known = served.states.slice(0, sharedLength(way, served.way) + 1);
   if (known.length > way.length) return known;
@@ -78,14 +111,16 @@ async function servedStates(way) {
 
 // The number of steps from each state to the nearest violation of a property that the page holds;
 // -1 where none is near.
+/** @param {string} property */
 function distancesTo(property) {
-  const before = graph.states.map(() => []);
-  const distance = graph.states.map(() => -1);
-  graph.states.forEach((state, at) => state.choices.forEach(([, , , end]) => { if (end !== NOT_HELD) before[end].push(at); }));
-  let near = graph.states.map((_, at) => at).filter((at) => graph.states[at].violates.includes(property));
+  /** @type {number[][]} */
+  const before = inGraph.map(() => []);
+  const distance = inGraph.map(() => -1);
+  inGraph.forEach((state, at) => state.choices.forEach(([, , , end]) => { if (end !== NOT_HELD) before[end].push(at); }));
+  let near = inGraph.map((_, at) => at).filter((at) => inGraph[at].violates.includes(property));
   for (const at of near) distance[at] = 0;
-  const breaks = (at) => graph.states[at].choices.some(([, violates]) => part(violates).includes(property));
-  const byStep = graph.states.map((_, at) => at).filter((at) => distance[at] < 0 && breaks(at));
+  const breaks = (at) => inGraph[at].choices.some((choice) => violatedBy(choice).includes(property));
+  const byStep = inGraph.map((_, at) => at).filter((at) => distance[at] < 0 && breaks(at));
   for (let steps = 1; near.length || steps === 1; steps++) {
     const next = [...near.flatMap((at) => before[at]), ...(steps === 1 ? byStep : [])].filter((at) => distance[at] < 0);
     near = [...new Set(next)];
@@ -95,6 +130,10 @@ function distancesTo(property) {
 }
 
 // The choices that lead from a state to the nearest violation of a property; null without one.
+/**
+ * @param {string} property
+ * @param {number} from
+ */
 function wayTo(property, from) {
   const distance = distancesTo(property);
   if (distance[from] < 0) return null;
@@ -113,10 +152,11 @@ function wayTo(property, from) {
 
 // Every property that a state or a step of the page violates.
 function violatedInPage() {
+  /** @type {Set<string>} */
   const found = new Set();
-  for (const state of graph.states) {
+  for (const state of inGraph) {
     state.violates.forEach((name) => found.add(name));
-    for (const [, violates] of state.choices) part(violates).forEach((name) => found.add(name));
+    for (const choice of state.choices) violatedBy(choice).forEach((name) => found.add(name));
   }
   return [...found].sort();
 }

@@ -3,6 +3,7 @@
 const FEWEST_FOLDED = 4; // fewer set-up steps are not worth a fold
 
 let isUnfolded = false;
+/** @type {HTMLElement[]} */
 let rows = [];
 
 function swatch(parent, node) {
@@ -38,7 +39,7 @@ function drawRows(parent, addressOf) {
     const [kind, mark] = breaksAt(number) ? [" violation", "✗ "] : isInCycle(number) ? [" cycle", "↻ "] : isOffGiven(number) ? [" off", "≠ "] : ["", ""];
     writeStep(drawRow(parent, number, kind, mark, addressOf(number)), at);
   });
-  rows.forEach((row) => { row.title = [...row.lastChild.childNodes].map((line) => line.textContent).join("\n"); });
+  rows.forEach((row) => { row.title = [...row.lastElementChild?.childNodes ?? []].map((line) => line.textContent).join("\n"); });
 }
 
 function drawRow(parent, number, kind, mark, address) {

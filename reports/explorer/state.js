@@ -32,6 +32,7 @@ function someOrNo(number, noun) {
   return number ? counted(number, noun) : "No " + noun;
 }
 
+/** @type {[string, (choice: Choice) => boolean][]} */
 const KINDS = [
   ["Steps", (choice) => !choice.step.fault && !choice.idle],
   ["Steps for which nothing waits", (choice) => !choice.step.fault && choice.idle],
@@ -43,11 +44,11 @@ function drawChoices(parent, number, { left = -1, keys = false, headings = false
   const { choices } = states[number];
   const distance = isWhole && inPage.includes(sought) ? distancesTo(sought) : null;
   for (const [title, belongs] of KINDS) {
-    const found = choices.map((choice, at) => [choice, at]).filter(([choice, at]) => belongs(choice) && at !== left);
+    const found = choices.map((choice, at) => ({ choice, at })).filter(({ choice, at }) => belongs(choice) && at !== left);
     if (!found.length) continue;
     if (headings) make(parent, "h4", {}, title);
     const list = make(parent, "ol", { class: "choices" });
-    for (const [choice, at] of found) drawChoice(make(list, "li"), number, at, choice, distance, keys);
+    for (const { choice, at } of found) drawChoice(make(list, "li"), number, at, choice, distance, keys);
   }
 }
 
@@ -228,7 +229,7 @@ function drawZnode(table, path, znode, isChanged) {
 function drawBanners(parent, state) {
   if (given && breaksAt(chosen) && !isOffGiven(chosen)) make(parent, "p", { class: "banner violated" }, given.says + ": " + given.proof);
   else for (const name of violatedAt(chosen)) make(parent, "p", { class: "banner violated" }, "✗ " + name + " is violated");
-  if (isInCycle(chosen)) make(parent, "p", { class: "banner cycle" }, "This step is part of a cycle: the state after step " + marks.cycle[1] + " is the state after step " + (marks.cycle[0] - 1) + ".");
+  if (marks.cycle && isInCycle(chosen)) make(parent, "p", { class: "banner cycle" }, "This step is part of a cycle: the state after step " + marks.cycle[1] + " is the state after step " + (marks.cycle[0] - 1) + ".");
   if (state.rest && !violatedAt(chosen).length) make(parent, "p", { class: "banner rest" }, "nothing has to come any more");
 }
 

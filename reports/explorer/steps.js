@@ -3,18 +3,21 @@
 
 let chosen = 0;
 
+/** @param {number} direction */
 function nextFault(direction) {
-  const at = steps.map((step, index) => [isFault(step), index + 1]).filter(([fault]) => fault).map(([, number]) => number);
+  const at = steps.flatMap((step, index) => (isFault(step) ? [index + 1] : []));
   const next = direction > 0 ? at.find((number) => number > chosen) : at.findLast((number) => number < chosen);
   if (next) choose(next);
 }
 
+/** @type {Record<string, () => number>} */
 const KEYS = {
   ArrowDown: () => chosen + 1, ArrowRight: () => chosen + 1, j: () => chosen + 1,
   ArrowUp: () => chosen - 1, ArrowLeft: () => chosen - 1, k: () => chosen - 1,
   PageDown: () => chosen + 10, PageUp: () => chosen - 10, Home: () => 0, End: () => steps.length,
 };
 
+/** @param {KeyboardEvent} event */
 function isCommand(event) {
   return !event.ctrlKey && !event.altKey && !event.metaKey && !isTyping(event);
 }
@@ -26,6 +29,7 @@ addEventListener("keydown", (event) => {
 });
 
 // Each step named in the heading becomes a link to it.
+/** @param {number} most */
 function linkSteps(most) {
   for (const paragraph of document.querySelectorAll("header p:not(.run)")) {
     const parts = paragraph.textContent.split(/\b(step \d+)\b/);
@@ -37,6 +41,7 @@ function linkSteps(most) {
 }
 
 // The buttons that go from step to step; returns the words between them.
+/** @param {Element} parent */
 function stepButtons(parent) {
   const moves = make(parent, "span", { class: "set" });
   button(moves, "‹", () => choose(Math.max(chosen - 1, 0)), "the step before (arrow up)").id = "before";

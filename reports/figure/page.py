@@ -50,6 +50,9 @@ BODY = """\
 RUN = "<!-- run --><!-- end of run -->\n"
 """Where a page says which run it belongs to, what came of it, and where its other pages are."""
 _RUN = re.compile(r"<!-- run -->.*?<!-- end of run -->\n", re.DOTALL)
+SHARED_SCRIPT = "figure/page.js"
+"""The script that every page begins with."""
+_TYPES = re.compile(r"^[ \t]*/\*\*(?:[^*]|\*(?!/))*\*/\n", re.MULTILINE)
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _IN_SCRIPTS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -77,7 +80,7 @@ def page(
         subtitle=escape(subtitle),
         lines="\n".join(_paragraphs(lines, banner)),
         data=embedded(data),
-        script="\n".join(_resource(name) for name in ("figure/page.js", *scripts)),
+        script="\n".join(without_types(_resource(name)) for name in (SHARED_SCRIPT, *scripts)),
     )
     style = "\n".join(_resource(name) for name in ("figure/page.css", *styles))
     whole_title = f"{title}, {subtitle}: {what}"
@@ -98,6 +101,11 @@ def document(*, title: str, policy: str, style: str, body: str) -> str:
 def embedded(data: Any) -> str:
     """Data as JSON that cannot end the element that it stands in."""
     return _ENCODER.encode(data).decode().translate(_IN_SCRIPTS)
+
+
+def without_types(script: str) -> str:
+    """A script without the comments that stand on lines of their own for the type checker."""
+    return _TYPES.sub("", script)
 
 
 def _paragraphs(lines: Sequence[str], banner: str) -> list[str]:

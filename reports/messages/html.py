@@ -15,6 +15,7 @@ from watchkeeper.reports.messages.charts import Chart, Line, charts
 from watchkeeper.reports.messages.message_path import MessagePath, message_path, numbers
 
 NAME = "messages.html"
+SCRIPTS = ("messages/messages.js",)
 
 MOST_CHANGES = 50
 """A page can be zoomed, so its lines may change this often in a time slot."""
@@ -30,7 +31,7 @@ def write_messages_html(trace: Trace, folder: Path) -> str:
         "messages",
         lines=[f"{what.capitalize()}: {figure}." for what, figure in numbers(path)],
         banner="",
-        scripts=("messages/messages.js",),
+        scripts=SCRIPTS,
         data=page_data(path),
     )
     return write(folder / NAME, content)

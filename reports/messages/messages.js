@@ -12,17 +12,26 @@ const PAPER = 1100; // charts of this width are fitted to paper: their words sta
 const pane = make(stage, "div", { class: "pane wide", tabindex: 0, role: "region", "aria-label": "charts over time" });
 const hair = make(stage, "div", { class: "hair", hidden: "" });
 const chosen = make(stage, "div", { class: "chosen", hidden: "" });
+/** @type {Set<string>} */
 const hidden = new Set();
 const view = { from: 0, to: Math.max(data.end, 1) };
+/** @type {number | null} */
 let dragged = null;
 let isPrinted = false;
 let topEdge = 0;
+/** @type {number[]} */
 let tops = [];
 
 const width = () => isPrinted ? PAPER : Math.max(pane.clientWidth - 2, 480);
 const inner = () => width() - LEFT - RIGHT;
+/** @param {Microseconds} us */
 const place = (us) => LEFT + ((us - view.from) / (view.to - view.from)) * inner();
+/** @param {number} x */
 const moment = (x) => view.from + ((x - LEFT) / inner()) * (view.to - view.from);
+/**
+ * @param {Microseconds} begins
+ * @param {Microseconds} ends
+ */
 const isShown = (begins, ends) => ends >= view.from && begins <= view.to;
 
 // --- drawing -------------------------------------------------------------------------------
@@ -55,6 +64,11 @@ function drawPage() {
   if (isPrinted) fitPaper(svg, PAPER, 0, bottom + 28);
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Chart} chart
+ * @param {number} top
+ */
 function drawChart(svg, chart, top) {
   for (const [share, text] of chart.ticks) {
     const y = top + HIGH * (1 - share);
@@ -71,6 +85,10 @@ function drawChart(svg, chart, top) {
 }
 
 // How many points of a piece lie before a moment; they are in order.
+/**
+ * @param {Point[]} piece
+ * @param {Microseconds} us
+ */
 function pointsBefore(piece, us) {
   let [low, high] = [0, piece.length];
   while (low < high) {
@@ -83,16 +101,20 @@ function pointsBefore(piece, us) {
 
 // The points of a piece that the shown part needs. Of more than four within one pixel, the first,
 // the lowest, the highest and the last cover all that the others would.
+/** @param {Point[]} piece */
 function pointsInSight(piece) {
+  /** @type {Point[]} */
   const found = [];
+  /** @type {Point[]} */
   let column = [];
   const add = () => {
     if (column.length <= 4) return found.push(...column);
     const byShare = column.toSorted((one, other) => one[1] - other[1]);
-    const edges = [byShare[0], byShare.at(-1)].toSorted((one, other) => one[0] - other[0]);
-    return found.push(column[0], ...edges, column.at(-1));
+    const edges = [byShare[0], byShare[byShare.length - 1]].toSorted((one, other) => one[0] - other[0]);
+    return found.push(column[0], ...edges, column[column.length - 1]);
   };
   const perPixel = (view.to - view.from) / inner();
+  /** @param {Point} point */
   const pixel = ([us]) => Math.round((us - view.from) / perPixel);
   const last = Math.min(pointsBefore(piece, view.to) + 1, piece.length);
   for (let at = Math.max(pointsBefore(piece, view.from) - 1, 0); at < last; at++) {
@@ -106,9 +128,16 @@ function pointsInSight(piece) {
   return found;
 }
 
+/**
+ * @param {Element} parent
+ * @param {ChartLine} line
+ * @param {number} top
+ */
 function drawLine(parent, line, top) {
   const perPixel = (view.to - view.from) / inner();
+  /** @param {number} pixels */
   const tenths = (pixels) => Math.round(pixels * 10) / 10; // long numbers take long to be read
+  /** @param {Microseconds} us */
   const place = (us) => tenths(LEFT + (us - view.from) / perPixel);
   for (const piece of line.pieces) {
     const interval = pointsInSight(piece);
@@ -126,11 +155,12 @@ function drawLine(parent, line, top) {
 }
 
 // The legend beside the title, on as many rows as it needs; the widths of texts are estimates.
+/** @param {Chart} chart */
 function legendOf(chart) {
   const begins = LEFT + 7.6 * chart.title.length + 22;
   const more = chart.left_out ? [counted(chart.left_out, "line") + " not drawn"] : [];
   const remarks = [...chart.marks.map((mark) => "✕ " + mark[2]), ...more];
-  const words = [...chart.lines.map((line) => ({ text: line.name, line })), ...remarks.map((text) => ({ text, line: null }))];
+  const words = [...chart.lines.map((line) => ({ text: line.name, line, x: 0, row: 0 })), ...remarks.map((text) => ({ text, line: null, x: 0, row: 0 }))];
   let x = begins;
   let row = 0;
   for (const word of words) {
@@ -143,6 +173,12 @@ function legendOf(chart) {
 }
 
 // The names of the lines; a click on a name hides or shows its line.
+/**
+ * @param {SVGElement} svg
+ * @param {Chart} chart
+ * @param {LegendWord[]} words
+ * @param {number} bottom
+ */
 function drawLegend(svg, chart, words, bottom) {
   const rows = Math.max(0, ...words.map((word) => word.row));
   const first = bottom - LABEL_STEP * rows;
@@ -163,8 +199,9 @@ function drawLegend(svg, chart, words, bottom) {
 
 // Each label of the timeline is put above those that begin within its width; one that would be
 // too high is left out (level -1).
+/** @param {Entry[]} entries */
 function flagsOf(entries) {
-  const flags = entries.map((entry) => ({ entry, x: Math.max(place(entry[0]), LEFT), wide: 7.2 * entry[3].length + 14 }));
+  const flags = entries.map((entry) => ({ entry, x: Math.max(place(entry[0]), LEFT), wide: 7.2 * entry[3].length + 14, level: 0 }));
   for (let at = flags.length - 1; at >= 0; at--) {
     const under = flags.slice(at + 1).filter((flag) => flag.x < flags[at].x + flags[at].wide);
     const level = Math.max(-1, ...under.map((flag) => flag.level)) + 1;
@@ -173,6 +210,11 @@ function flagsOf(entries) {
   return flags;
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Flag} flag
+ * @param {number} bottom
+ */
 function drawEntry(svg, { entry, x, level }, bottom) {
   const [, ends, kind, label, lasts] = entry;
   const isFault = kind === "fault";
@@ -188,6 +230,10 @@ function drawEntry(svg, { entry, x, level }, bottom) {
 
 // --- values and zoom -----------------------------------------------------------------------
 
+/**
+ * @param {ChartLine} line
+ * @param {Microseconds} us
+ */
 function valueAt(line, us) {
   for (const interval of line.pieces) {
     if (us < interval[0][0] || us > interval[interval.length - 1][0]) continue;
@@ -204,7 +250,7 @@ pane.addEventListener("pointermove", (event) => {
   const y = event.clientY - box.top + pane.scrollTop;
   const isInside = x >= LEFT && x <= LEFT + inner();
   hair.hidden = tip.hidden = !isInside;
-  if (dragged !== null) showChosen(x);
+  if (dragged !== null) showChosen(x, dragged);
   if (!isInside || !tops.length) return;
   hair.style.left = x + "px";
   const below = tops.findIndex((top) => y < top + HIGH + GAP / 2);
@@ -218,7 +264,11 @@ pane.addEventListener("pointermove", (event) => {
   tip.style.top = Math.min(event.clientY + 16, innerHeight - tip.offsetHeight - 8) + "px";
 });
 
-function showChosen(x) {
+/**
+ * @param {number} x
+ * @param {number} dragged
+ */
+function showChosen(x, dragged) {
   chosen.hidden = Math.abs(x - dragged) < 4;
   chosen.style.left = Math.min(x, dragged) + "px";
   chosen.style.width = Math.abs(x - dragged) + "px";
@@ -236,15 +286,20 @@ addEventListener("pointerup", (event) => {
 pane.addEventListener("dblclick", () => look(0, Math.max(data.end, 1)));
 pane.addEventListener("pointerleave", () => { hair.hidden = tip.hidden = true; });
 
+/**
+ * @param {Microseconds} from
+ * @param {Microseconds} to
+ */
 function look(from, to) {
   Object.assign(view, { from, to });
   drawPage();
 }
 
-button(make(document.getElementById("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
-make(document.getElementById("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
+button(make(element("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
+make(element("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
 addEventListener("resize", drawPage);
 
+/** @param {boolean} isBegun */
 function putOnPaper(isBegun) {
   isPrinted = isBegun;
   drawPage();

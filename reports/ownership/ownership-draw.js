@@ -17,6 +17,7 @@ const SHORTEST_VIEW = 20;
 
 const view = { from: 0, to: Math.max(data.end, 1) };
 let width = 0;
+/** @type {Target | null} */
 let marked = null;
 const wanted = { text: "", onlyMarked: false };
 
@@ -307,6 +308,10 @@ function drawAxis() {
 }
 
 // All numbers of an axis have as many decimals as its step needs.
+/**
+ * @param {Microseconds} us
+ * @param {Microseconds[]} all
+ */
 function tickText(us, [one, other]) {
   const step = other === undefined ? 1e6 : other - one;
   const decimals = [0, 1, 2, 3, 4, 5].find((some) => Number.isInteger((step / 1e6) * 10 ** some));
@@ -332,7 +337,7 @@ function widened() {
   const us = timeOf(THINNEST_BREACH);
   const isShort = (span) => span[1] - span[0] < us && inView(span);
   const dead = data.strips.flatMap(([, states]) => states.filter((span) => STATES[span[4]].thinnest));
-  const number = data.rows.flatMap((row) => row.breaches).concat(dead).filter(isShort).length;
+  const number = [...data.rows.flatMap((row) => row.breaches), ...dead].filter(isShort).length;
   return number ? counted(number, "mark") + " in red or black, shorter than " + duration(Math.round(us)) + ", drawn wider than " + (number === 1 ? "it" : "they") + " lasted." : "";
 }
 

@@ -58,7 +58,7 @@ button(films, "■", stop, "end the film: show all of the run; the key Escape");
 
 addEventListener("keydown", (event) => {
   if (event.target === speed || isTyping(event) || event.ctrlKey || event.altKey || event.metaKey) return;
-  if (event.key === " " && event.target.tagName !== "BUTTON") play(!film.isPlaying);
+  if (event.key === " " && !(event.target instanceof HTMLButtonElement)) play(!film.isPlaying);
   else if (event.key === "Escape") stop();
   else return;
   event.preventDefault();

@@ -31,15 +31,15 @@ function drawPane(pane) {
     if (line.top + line.height < above || line.top > below) continue;
     if (line.title) draw(svg, "text", { x: 20, y: line.top + 19, class: "title" }, line.title);
     else pane.drawLine(svg, line);
-    if (marked && line.row && line.at === marked.at) drawMarked(svg, line);
+    if (marked && line.row && line.at === marked.at) drawMarked(svg, line, marked);
   }
   drawEntries(svg, height);
   element.scrollTop = scroll;
 }
 
-function drawMarked(svg, line) {
-  const left = x(marked.span[0]) - 4;
-  const wide = Math.max(x(marked.span[1]) - left + 4, 8);
+function drawMarked(svg, line, { span }) {
+  const left = x(span[0]) - 4;
+  const wide = Math.max(x(span[1]) - left + 4, 8);
   draw(svg, "rect", { x: left, y: line.top, width: wide, height: line.height, rx: 3, fill: "none", stroke: "var(--ink)", "stroke-width": 2, class: "clear" });
 }
 
@@ -81,6 +81,7 @@ function zoom(factor, at = (view.from + view.to) / 2) {
   look(at - (at - view.from) * factor, at + (view.to - at) * factor);
 }
 
+/** @type {number | null} */
 let pressed = null;
 let dragged = false;
 
@@ -108,8 +109,8 @@ stage.addEventListener("pointermove", (event) => {
 
 addEventListener("pointerup", (event) => {
   if (pressed !== null && dragged) {
-    const ends = [time(pressed), time(inStage(event))].sort((one, other) => one - other);
-    look(...ends);
+    const ends = [time(pressed), time(inStage(event))];
+    look(Math.min(...ends), Math.max(...ends));
   }
   pressed = null;
   chosen.hidden = true;
@@ -171,13 +172,14 @@ function jumps(name, id, noun, mark) {
   set.append(count);
 }
 
-const controls = document.getElementById("controls");
+const controls = element("controls");
 jumps("breaches", "breach", data.words.breach, "red mark");
 if (data.words.has_gaps) jumps("gaps", "gap", "gap", "gap");
 const zooms = make(controls, "span", { class: "set" });
 button(zooms, "+", () => zoom(0.5), "zoom in");
 button(zooms, "−", () => zoom(2), "zoom out");
-if (data.closer) button(zooms, "closer look", () => look(...data.closer), "what is too short to be seen in the whole run");
+const { closer } = data;
+if (closer) button(zooms, "closer look", () => look(...closer), "what is too short to be seen in the whole run");
 button(zooms, "whole run", () => { marked = null; look(0, data.end); });
 make(controls, "span", { class: "soft" }, "Drag to zoom, double-click for the whole run, click a bar for its moment in space-time.");
 
@@ -189,7 +191,7 @@ function sample(word, paint) {
   item.append(word);
 }
 
-const legend = document.getElementById("legend");
+const legend = element("legend");
 const everyBreach = data.rows.flatMap((row) => row.breaches);
 const whole = { width: 26, height: 13 };
 if (everyBreach.some(isSplit)) sample(data.words.split, (svg) => draw(svg, "rect", { ...whole, fill: "var(--breach)" }));

@@ -19,6 +19,7 @@ from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
 
 NAME = "counterexample.html"
+SCRIPTS = ("replicas/logs.js", "explorer/steps.js", "replicas/replicas.js")
 PALER = 0.35
 
 
@@ -39,7 +40,7 @@ def write_replicas_html(counterexample: ReplicasCounterexample, folder: Path) ->
         ],
         banner="",
         styles=("explorer/rows.css", "replicas/replicas.css"),
-        scripts=("replicas/logs.js", "explorer/steps.js", "replicas/replicas.js"),
+        scripts=SCRIPTS,
         data=page_data(counterexample),
     )
     return write(folder / NAME, content)

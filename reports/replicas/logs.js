@@ -7,22 +7,36 @@ const BOX = 26;
 const HIGH = 20;
 const LOG_WIDTH = Math.max(1, data.longest) * BOX + 16;
 
+/** @param {number | null} epoch */
 function colourOf(epoch) {
   return epoch === null || epoch < 0 ? "var(--faint)" : data.colours[epoch % data.colours.length];
 }
 
 // The offsets of a replica that break the property after a step: those that it lacks, or that the
 // leader has committed.
+/**
+ * @param {number} number
+ * @param {number} replica
+ */
 function brokenOffsets(number, replica) {
   if (number !== data.violation) return [];
   const about = data.breaches.filter((breach) => breach.member !== null && (breach.member === replica || breach.leader === replica));
   return about.map((breach) => breach.offset);
 }
 
+/**
+ * @param {number} number
+ * @param {number} replica
+ */
 function isBroken(number, replica) {
   return number === data.violation && data.breaches.some((breach) => breach.member === replica || (breach.member === null && breach.leader === replica));
 }
 
+/**
+ * @param {Element} parent
+ * @param {Replica} replica
+ * @param {number[]} broken
+ */
 function drawLog(parent, replica, broken) {
   const svg = draw(parent, "svg", { width: LOG_WIDTH, height: HIGH + 8, class: "log" });
   for (let offset = 0; offset < data.longest; offset++) {
@@ -38,19 +52,26 @@ function drawLog(parent, replica, broken) {
   draw(svg, "line", { x1: at, x2: at, y1: 0, y2: HIGH + 8, stroke: "var(--ink)", "stroke-width": 3 });
 }
 
+/** @param {number[]} numbers */
 function named(numbers) {
   return "{" + numbers.join(", ") + "}";
 }
 
+/** @param {Replica} replica */
 function roleOf(replica) {
   const role = replica.role === "follows" ? "follows " + replica.follows : replica.role;
   return replica.epoch === null ? role : role + ", epoch " + replica.epoch;
 }
 
+/** @param {ControllerRequest} request */
 function leaderOf(request) {
   return request.leader === null ? "no leader" : "leader " + request.leader;
 }
 
+/**
+ * @param {number} number
+ * @param {(state: ReplicasState) => unknown} part
+ */
 function isChanged(number, part) {
   return number > 0 && JSON.stringify(part(states[number])) !== JSON.stringify(part(states[number - 1]));
 }

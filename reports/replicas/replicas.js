@@ -1,6 +1,7 @@
 // The page of a counterexample of replicas: a row for each step with the state after it, and the
 // state after the chosen step in words.
 
+/** @type {HTMLElement[]} */
 const rows = [];
 const WIDE = states[0].replicas.length < 3
   ? { step: 300, registry: 150, requests: 140, replica: Math.max(170, LOG_WIDTH + 16) }
@@ -8,10 +9,15 @@ const WIDE = states[0].replicas.length < 3
 
 // --- the rows --------------------------------------------------------------------------------
 
+/**
+ * @param {Element} parent
+ * @param {number} wide
+ */
 function cell(parent, wide, kinds = "") {
   return make(parent, "div", { class: "cell " + kinds, style: `width:${wide}px` });
 }
 
+/** @param {Element} parent */
 function drawNames(parent) {
   const line = make(parent, "div", { class: "row heads" });
   make(line, "span", { class: "number" });
@@ -21,6 +27,10 @@ function drawNames(parent) {
   states[0].replicas.forEach((_, replica) => { cell(line, WIDE.replica).textContent = "replica " + replica; });
 }
 
+/**
+ * @param {Element} parent
+ * @param {number} number
+ */
 function drawRow(parent, number) {
   const isViolation = number === data.violation;
   const row = make(parent, "a", { class: isViolation ? "row violation" : "row", href: "#step-" + number });
@@ -32,6 +42,7 @@ function drawRow(parent, number) {
   const held = cell(row, WIDE.registry, isChanged(number, (now) => now.registry) ? "changed" : "");
   make(held, "div", {}, registry.epoch < 0 ? "no epoch yet" : `${leaderOf(registry)}, epoch ${registry.epoch}`);
   make(held, "div", { class: "soft" }, "ISR " + named(registry.isr));
+  /** @param {ReplicasState} now */
   const underWay = (now) => now.requests.filter((request) => request.open_to.length);
   const flying = cell(row, WIDE.requests, isChanged(number, underWay) ? "changed" : "");
   for (const request of underWay(states[number])) make(flying, "div", {}, `epoch ${request.epoch} → ${request.open_to.join(", ")}`);
@@ -39,6 +50,12 @@ function drawRow(parent, number) {
   rows.push(row);
 }
 
+/**
+ * @param {HTMLElement} row
+ * @param {number} number
+ * @param {Replica} replica
+ * @param {number} at
+ */
 function drawReplica(row, number, replica, at) {
   const kinds = [isChanged(number, (now) => now.replicas[at]) ? "changed" : "", isBroken(number, at) ? "broken" : ""];
   const box = cell(row, WIDE.replica, kinds.join(" "));
@@ -50,6 +67,7 @@ function drawReplica(row, number, replica, at) {
 
 // --- the state after a step ------------------------------------------------------------------
 
+/** @param {number} number */
 function drawState(number) {
   state.replaceChildren();
   const step = steps[number - 1];
@@ -72,12 +90,21 @@ function drawState(number) {
   make(state, "p", { class: faults.length ? "" : "soft" }, faults.join("; ") || "none");
 }
 
+/**
+ * @param {number} number
+ * @param {number} at
+ */
 function drawDetails(number, at) {
   const replica = states[number].replicas[at];
   const box = make(state, "div", { class: isBroken(number, at) ? "snapshot broken" : "snapshot", style: "border-left-color:" + colourOf(replica.epoch) });
   make(box, "span", { class: "node" }, "replica " + at);
   drawLog(box, replica, brokenOffsets(number, at));
   const list = make(box, "dl");
+  /**
+   * @param {string} word
+   * @param {(replica: Replica) => unknown} part
+   * @param {string} text
+   */
   const line = (word, part, text) => {
     make(list, "dt", {}, word);
     make(list, "dd", isChanged(number, (now) => part(now.replicas[at])) ? { class: "changed" } : {}, text);
@@ -91,6 +118,7 @@ function drawDetails(number, at) {
   if (replica.awaits_reply) line("waits for", (one) => one.awaits_reply, "the reply to a write of the ISR");
 }
 
+/** @param {ControllerRequest[]} requests */
 function drawRequests(requests) {
   if (!requests.length) {
     make(state, "p", { class: "soft" }, "none was sent");
@@ -108,10 +136,12 @@ function drawRequests(requests) {
 
 // --- choosing --------------------------------------------------------------------------------
 
+/** @param {Step} step */
 function isFault(step) {
   return Boolean(step.fault);
 }
 
+/** @param {number} number */
 function choose(number) {
   show(number);
   location.replace("#step-" + chosen);
@@ -123,10 +153,11 @@ function fromHash() {
   if (number !== chosen || !number) show(number);
 }
 
+/** @param {number} number */
 function show(number) {
   if (rows[chosen]) rows[chosen].classList.remove("on");
   chosen = Math.min(Math.max(number, 0), steps.length);
-  status.textContent = "step " + chosen + " of " + steps.length;
+  statusText.textContent = "step " + chosen + " of " + steps.length;
   rows[chosen].classList.add("on");
   drawState(chosen);
   rows[chosen].scrollIntoView({ block: "nearest" });
@@ -143,14 +174,18 @@ const body = make(path, "div", { class: "rows" });
 states.forEach((_, number) => drawRow(body, number));
 const state = make(stage, "aside", { class: "state", tabindex: 0, "aria-label": "the state", "aria-live": "polite" });
 
-const controls = document.getElementById("controls");
-const status = stepButtons(controls);
+const controls = element("controls");
+const statusText = stepButtons(controls);
 if (steps.some(isFault)) button(controls, "next fault", () => nextFault(1)).id = "next-fault";
 button(controls, "the violation", () => choose(data.violation), "the step that violates the property");
 make(controls, "span", { class: "soft" }, "arrow keys choose a step; its address can be shared");
 
-const legend = document.getElementById("legend");
+const legend = element("legend");
 
+/**
+ * @param {string} text
+ * @param {(svg: SVGElement) => void} paint
+ */
 function sample(text, paint) {
   const item = make(legend, "span");
   paint(draw(item, "svg", { width: 24, height: 16 }));

@@ -1,14 +1,20 @@
 // The data of the page of space and time: rows are made of the columns that it comes in.
 
+/** @param {number[]} differences */
 function sums(differences) {
   let sum = 0;
   return differences.map((difference) => (sum += difference));
 }
 
+/** @param {number} number */
 const word = (number) => data.words[number];
 
+/**
+ * @param {EventColumns} columns
+ */
 function eventRows({ seq, us, node, kind, session, zxid, place, detail }) {
   const [numbers, moments] = [sums(seq), sums(us)];
+  /** @type {Record<Sequence, EventRow>} */
   const rows = {};
   numbers.forEach((number, at) => {
     rows[number] = [moments[at], word(node[at]), word(kind[at]), session[at], zxid[at], word(place[at]), detail[at]];
@@ -16,14 +22,19 @@ function eventRows({ seq, us, node, kind, session, zxid, place, detail }) {
   return rows;
 }
 
+/**
+ * @param {ItemColumns} columns
+ * @returns {Item[]}
+ */
 function itemRows(columns) {
   const starts = sums(columns.from);
+  /** @type {(from: Microseconds, us: Microseconds | null) => Microseconds | null} */
   const after = (from, us) => (us === null ? null : from + us);
   return starts.map((from, at) => ({
-    kind: word(columns.kind[at]),
+    kind: /** @type {Item["kind"]} */ (word(columns.kind[at])),
     for: word(columns.for[at]),
     label: word(columns.label[at]),
-    tone: word(columns.tone[at]),
+    tone: /** @type {Item["tone"]} */ (word(columns.tone[at])),
     node: columns.node[at],
     server: columns.server[at],
     from,
@@ -33,9 +44,10 @@ function itemRows(columns) {
   }));
 }
 
+/** @param {number} number */
 function detailText(number) {
   return data.details[number].map(word).join('"');
 }
 
-data.events = eventRows(data.events);
-data.items = itemRows(data.items);
+const eventAt = eventRows(data.events);
+const items = itemRows(data.items);

@@ -6,19 +6,20 @@ function drawHead() {
   head.replaceChildren();
   const svg = draw(head, "svg", { width, height: HEAD });
   for (const lane of lanes) {
-    const x = xOf(lane.at);
+    const x = laneX(lane);
     const group = draw(svg, "g", { "data-tip": "" });
     describe(group, () => [lane.name, lane.kind === "server" ? "a ZooKeeper server" : lane.process ? "a session of the process " + lane.process : "a process", "click to see only its items, and again to see all"]);
     if (lane.colour) draw(group, "rect", { x: x - 36, y: 34, width: 72, height: 5, fill: lane.colour });
     const name = draw(group, "text", { x, y: 24, "text-anchor": "middle", class: "title" }, lane.name);
     const most = apart - 8;
-    if (name.getComputedTextLength() > most) name.setAttribute("textLength", most), name.setAttribute("lengthAdjust", "spacingAndGlyphs");
+    if (name.getComputedTextLength() > most) name.setAttribute("textLength", String(most)), name.setAttribute("lengthAdjust", "spacingAndGlyphs");
     group.addEventListener("click", () => { choose(selection.node === lane.at ? "" : lane.at); });
   }
 }
 
 // --- lanes and their states ----------------------------------------------------------------
 
+/** @type {Record<string, Attributes | null>} */
 const STATES = {
   "connected": { "stroke-width": 2 },
   "suspended": { "stroke-width": 2, "stroke-dasharray": "3 4" },
@@ -34,8 +35,14 @@ const STATES = {
   "down": null,
 };
 
+// The place of a lane among those shown.
+/** @param {{ at: number }} lane */
+function laneX(lane) {
+  return /** @type {number} */ (xOf(lane.at));
+}
+
 function drawLane(svg, lane, above, below) {
-  const x = xOf(lane.at);
+  const x = laneX(lane);
   draw(svg, "line", { x1: x, x2: x, y1: 0, y2: height, stroke: "var(--grid)" });
   lane.states.forEach(([from, to, state], at) => {
     const look = STATES[state];
@@ -49,6 +56,7 @@ function drawLane(svg, lane, above, below) {
 
 // --- items ---------------------------------------------------------------------------------
 
+/** @param {Item} item */
 function extent(item) {
   const ends = [item.from, item.at, item.to].filter((us) => us !== null).map(yOf);
   return [Math.min(...ends) - 14, Math.max(...ends) + 14];
@@ -59,7 +67,7 @@ const MOST_LISTED = 8;
 function itemLines(item, most) {
   const took = item.to === null ? "" : ", took " + duration(item.to - item.from);
   const lines = item.events.slice(0, most).map((seq) => {
-    const [us, node, kind, session, zxid, place, detail] = data.events[seq];
+    const [us, node, kind, session, zxid, place, detail] = eventAt[seq];
     const parts = ["#" + seq, seconds(us), node, kind, place];
     if (session) parts.push("session " + session);
     if (zxid) parts.push("zxid 0x" + zxid.toString(16));
@@ -77,7 +85,7 @@ function detailLines(text) {
 
 function itemTip(mark, item, at) {
   describe(mark, () => itemLines(item, MOST_LISTED));
-  mark.addEventListener("click", (event) => { pin(itemLines(item, Infinity)); marked = at; drawPane(); });
+  mark.addEventListener("click", () => { pin(itemLines(item, Infinity)); marked = at; drawPane(); });
   return mark;
 }
 
@@ -99,7 +107,9 @@ function cross(group, x, y, colour) {
 }
 
 // Labels lie above all lines and never overlap one another.
-let labels = null;
+/** @type {SVGGElement} */
+let labels;
+/** @type {{ left: number, right: number, y: number }[]} */
 let taken = [];
 
 function isFree(left, right, y) {
@@ -174,7 +184,7 @@ function firingLabel(item, at, colour, fromX, fromY, toX, toY) {
 function drawRebalance(svg, item, at) {
   const x = xOf(item.node);
   if (x === null) return;
-  const [top, bottom] = [yOf(item.from), yOf(item.to)];
+  const [top, bottom] = [yOf(item.from), yOf(item.to ?? item.from)];
   const fill = item.tone === "ok" ? "var(--accent)" : "var(--failed)";
   const band = draw(svg, "rect", { x: x - 6, y: top, width: 12, height: Math.max(bottom - top, 4), rx: 3, fill, "fill-opacity": 0.3 });
   itemTip(band, item, at);
@@ -223,7 +233,7 @@ function fitting(together) {
 
 function drawAcross(svg, item, at) {
   const y = yOf(item.from);
-  const isFault = data.events[item.events[0]][2].startsWith("fault");
+  const isFault = eventAt[item.events[0]][2].startsWith("fault");
   const group = itemTip(draw(svg, "g"), item, at);
   const colour = isFault ? "var(--fault)" : COLOURS.soft;
   stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
@@ -238,7 +248,8 @@ function drawAcross(svg, item, at) {
 // More than is in sight is drawn, so that most steps of scrolling draw the axis alone.
 const BEYOND = 300;
 let drawn = { above: 0, below: -1, left: 0 };
-let axis = null;
+/** @type {SVGGElement} */
+let axis;
 
 function drawPane() {
   const { top, bottom, left } = view();
@@ -246,15 +257,15 @@ function drawPane() {
   const place = [pane.scrollLeft, pane.scrollTop];
   drawn = { above, below, left };
   canvas.replaceChildren();
-  canvas.setAttribute("width", width);
-  canvas.setAttribute("height", height);
+  canvas.setAttribute("width", String(width));
+  canvas.setAttribute("height", String(height));
   const inSight = itemsBetween(above, below);
   labels = draw(canvas, "g");
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
   drawFolds(canvas, momentAfter(above), momentAfter(below));
-  if (momentUs !== null) drawMoment();
+  if (momentUs !== null) drawMoment(momentUs);
   for (const { item, at } of of("across")) drawAcross(canvas, item, at);
   for (const lane of lanes) drawLane(canvas, lane, above, below);
   for (const { item, at } of of("rebalance")) drawRebalance(canvas, item, at);
@@ -279,8 +290,9 @@ function drawMarked(item) {
 }
 
 // A moment that an address names, where no item begins.
-function drawMoment() {
-  const y = yOf(momentUs);
+/** @param {Microseconds} us */
+function drawMoment(us) {
+  const y = yOf(us);
   draw(canvas, "line", { x1: 0, x2: width, y1: y, y2: y, stroke: "var(--link)", "stroke-width": 2 });
-  draw(labels, "text", { x: view().left + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(momentUs));
+  draw(labels, "text", { x: view().left + GUTTER, y: y + 14, class: "title halo", style: "fill:var(--link)" }, seconds(us));
 }

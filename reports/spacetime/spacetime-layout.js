@@ -13,17 +13,24 @@ const LONGEST_BURST_US = 100000;
 const TALLEST_STEP = 34;
 const COLOURS = { ok: "var(--ok)", error: "var(--error)", lost: "var(--breach)", firing: "var(--watch)", ink: "var(--ink)", soft: "var(--soft)" };
 
-const items = data.items;
-const eventNumbers = Object.keys(data.events).map(Number).sort((one, other) => one - other);
+const eventNumbers = Object.keys(eventAt).map(Number).sort((one, other) => one - other);
+/** @type {Map<Sequence, number>} */
 const itemOf = new Map();
 items.forEach((item, at) => { for (const seq of item.events) if (!itemOf.has(seq)) itemOf.set(seq, at); });
 
+/** @type {{ node: number | "", purposes: Set<string>, text: string }} */
 const selection = { node: "", purposes: new Set(), text: "" };
+/** @type {Shown[]} */
 let shown = [];
+/** @type {(Lane & { at: number })[]} */
 let lanes = [];
+/** @type {Microseconds[]} */
 let moments = [];
+/** @type {number[]} */
 let tops = [];
+/** @type {Microseconds[]} */
 let bursts = [];
+/** @type {number[]} */
 let lowest = [];
 let height = 0;
 let width = 0;
@@ -31,15 +38,18 @@ let apart = 0;
 let lead = 0;
 let servers = 0;
 let marked = -1;
+/** @type {Microseconds | null} */
 let momentUs = null;
 
 // --- selection -----------------------------------------------------------------------------
 
+/** @param {Sequence} seq */
 function eventText(seq) {
-  const [, node, kind, , , place, detail] = data.events[seq];
+  const [, node, kind, , , place, detail] = eventAt[seq];
   return node + " " + kind + " " + place + " " + detailText(detail);
 }
 
+/** @param {Item} item */
 function matches(item) {
   if (selection.purposes.size && !selection.purposes.has(item.for)) return false;
   if (selection.node !== "" && item.kind !== "across" && item.node !== selection.node && item.server !== selection.node) return false;
@@ -55,7 +65,7 @@ function filter() {
   const isFiltered = selection.node !== "" || selection.purposes.size || selection.text;
   lanes = data.lanes.map((lane, at) => ({ ...lane, at })).filter(({ at }) => !isFiltered || used.has(at));
   lay();
-  status.textContent = isFiltered ? shown.length.toLocaleString("en") + " of " + counted(items.length, "item") : "";
+  statusText.textContent = isFiltered ? shown.length.toLocaleString("en") + " of " + counted(items.length, "item") : "";
 }
 
 function lay() {
@@ -87,12 +97,17 @@ function lay() {
   drawPane();
 }
 
+/** @param {Microseconds} us */
 function step(us) {
   if (us > FOLD_US) return FOLD;
   return Math.min(8 + 5 * Math.log2(1 + us / 60), TALLEST_STEP);
 }
 
 // The number of the first of some ascending numbers that is not below another one.
+/**
+ * @param {number[]} ascending
+ * @param {number} least
+ */
 function firstFrom(ascending, least) {
   let low = 0;
   let high = ascending.length;
@@ -105,6 +120,7 @@ function firstFrom(ascending, least) {
 }
 
 // The place of any moment, also between those shown.
+/** @param {Microseconds} us */
 function yOf(us) {
   const at = firstFrom(moments, us);
   if (moments[at] === us) return tops[at];
@@ -114,12 +130,14 @@ function yOf(us) {
   return tops[at - 1] + ((us - from) / (to - from)) * (tops[at] - tops[at - 1]);
 }
 
+/** @param {number} y */
 function momentAfter(y) {
   return firstFrom(tops, y);
 }
 
 // The shown items come in the order of their begins. Of each, it is remembered how far down it and
 // those before it reach: the first one that can be in sight is then found without looking at all.
+/** @type {number[]} */
 let begins = [];
 
 function remember() {
@@ -129,11 +147,16 @@ function remember() {
   lowest = shown.map(({ item }) => (deepest = Math.max(deepest, extent(item)[1])));
 }
 
+/**
+ * @param {number} above
+ * @param {number} below
+ */
 function itemsBetween(above, below) {
   const some = shown.slice(firstFrom(lowest, above), firstFrom(begins, below));
   return some.filter(({ item }) => extent(item)[1] >= above).sort((one, other) => one.at - other.at);
 }
 
+/** @param {number} number */
 function xOf(number) {
   const at = lanes.findIndex((lane) => lane.at === number);
   return at < 0 ? null : GUTTER + lead + (at + 0.5) * apart;
@@ -141,38 +164,52 @@ function xOf(number) {
 
 // --- labels --------------------------------------------------------------------------------
 
-const ruler = document.createElement("canvas").getContext("2d");
+const ruler = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
 ruler.font = "11px " + getComputedStyle(document.body).fontFamily;
+/** @type {Map<string, number>} */
 const lengths = new Map();
 
+/** @param {string} text */
 function lengthOf(text) {
-  if (!lengths.has(text)) lengths.set(text, ruler.measureText(text).width);
-  return lengths.get(text);
+  const known = lengths.get(text);
+  if (known !== undefined) return known;
+  const length = ruler.measureText(text).width;
+  lengths.set(text, length);
+  return length;
 }
 
 // The side of its lane on which a mark has its label: away from the servers.
+/** @param {number} number */
 function sideOf(number) {
   const at = lanes.findIndex((lane) => lane.at === number);
   return servers >= 0 && at < servers ? -1 : 1;
 }
 
 // Marks of one lane and one moment, which share a line of text.
+/** @param {Shown[]} some */
 function markGroups(some) {
+  /** @type {Map<string, Shown[]>} */
   const groups = new Map();
   for (const one of some) {
     if (one.item.kind !== "mark" && one.item.kind !== "rebalance") continue;
     const key = one.item.node + " " + one.item.from;
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(one);
+    const group = groups.get(key);
+    if (group) group.push(one);
+    else groups.set(key, [one]);
   }
   return [...groups.values()];
 }
 
+/** @param {Shown[]} together */
 function labelOf(together) {
   return together.map(({ item }) => item.label).join(", ");
 }
 
 // The room beside the outermost lane for the labels of its marks.
+/**
+ * @param {(Lane & { at: number }) | undefined} lane
+ * @param {number} side
+ */
 function margin(lane, side) {
   if (!lane || sideOf(lane.at) !== side) return LEAST_MARGIN;
   const own = markGroups(shown.filter(({ item }) => item.node === lane.at));

@@ -2,6 +2,7 @@
 // a longer one so many pixels from what is in sight.
 
 const MOST_PRINTED = 20000;
+/** @type {Part | null} */
 let printed = null;
 let place = [0, 0];
 
@@ -10,6 +11,7 @@ function view() {
   return printed || { top: pane.scrollTop, bottom: pane.scrollTop + pane.clientHeight, left: pane.scrollLeft };
 }
 
+/** @param {number} y */
 function momentAt(y) {
   return moments[Math.min(firstFrom(tops, y), moments.length - 1)];
 }
@@ -20,7 +22,7 @@ function putOnPaper() {
   printed = { top, bottom, left: 0 };
   place = [pane.scrollLeft, pane.scrollTop]; // which a pane that is not scrolled forgets
   drawPane();
-  fitPaper(head.firstChild, width, 0, HEAD);
+  if (head.firstChild instanceof SVGElement) fitPaper(head.firstChild, width, 0, HEAD);
   fitPaper(canvas, width, top, bottom);
   pane.classList.add("paper");
   pane.style.aspectRatio = width + " / " + (bottom - top);

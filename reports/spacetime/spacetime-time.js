@@ -1,5 +1,10 @@
 // The axis of the page of space and time, and the pauses that are folded.
 
+/**
+ * @param {SVGElement} svg
+ * @param {number} first
+ * @param {number} last
+ */
 function drawFolds(svg, first, last) {
   for (let at = Math.max(first, 1); at < Math.min(last + 1, moments.length); at++) {
     if (moments[at] - moments[at - 1] <= FOLD_US) continue;
@@ -41,6 +46,7 @@ function drawTime() {
 }
 
 // All offsets from the begin of a burst have one precision.
+/** @param {Microseconds} us */
 function offset(us) {
   return "+" + (us / 1000).toFixed(3) + " ms";
 }

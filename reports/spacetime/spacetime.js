@@ -62,7 +62,7 @@ function fromHash() {
 function showEvent(seq) {
   const near = itemOf.has(seq) ? seq : eventNumbers[Math.max(firstFrom(eventNumbers, seq) - 1, 0)];
   show(itemOf.get(near));
-  const nearest = "the nearest item that is drawn is of #" + near + ", at " + seconds(data.events[near][0]);
+  const nearest = "the nearest item that is drawn is of #" + near + ", at " + seconds(eventAt[near][0]);
   say(near === seq ? "Shows event #" + seq + "." : "Event #" + seq + " is not drawn: " + nearest + ".");
 }
 
@@ -77,7 +77,7 @@ function showMoment(us) {
 }
 
 function say(text) {
-  status.textContent = text;
+  statusText.textContent = text;
 }
 
 // A page opens at the first violation, or else at the first rebalance or fault, with the servers in
@@ -92,11 +92,11 @@ function openAtFirst() {
 }
 
 function openAtViolation() {
-  const link = document.querySelector(".run .first-violation");
+  const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(".run .first-violation"));
   const seq = link ? Number(link.hash.slice("#seq=".length)) : data.breaches[0];
   if (seq === undefined || !items.length) return false;
   showEvent(seq);
-  say("Opened at the first violation; earlier events are above. " + status.textContent);
+  say("Opened at the first violation; earlier events are above. " + statusText.textContent);
   return true;
 }
 
@@ -113,14 +113,14 @@ const head = make(stage, "div", { class: "pane fixed head" });
 const pane = make(stage, "div", { class: "pane wide", tabindex: 0, role: "region", "aria-label": "requests over time" });
 const canvas = draw(pane, "svg");
 const pinned = make(stage, "div", { class: "pinned", hidden: "" });
-const controls = document.getElementById("controls");
+const controls = element("controls");
 
 function isRebalance(item) {
   return item.kind === "rebalance";
 }
 
 function isFault(item) {
-  return item.kind === "across" && data.events[item.events[0]][2] === "fault";
+  return item.kind === "across" && eventAt[item.events[0]][2] === "fault";
 }
 
 if (items.some(isRebalance)) jumps("rebalance", isRebalance);
@@ -135,7 +135,7 @@ nodes.addEventListener("change", () => choose(nodes.value === "" ? "" : Number(n
 const search = make(make(controls, "label", { class: "set" }, "text "), "input", { type: "search", id: "text", placeholder: "path, error, word, …" });
 search.addEventListener("input", () => { selection.text = search.value.trim().toLowerCase(); filter(); });
 
-const status = make(controls, "span", { class: "soft", role: "status" });
+const statusText = make(controls, "span", { class: "soft", role: "status" });
 
 const chips = make(make(controls, "div", { class: "set top" }, "show "), "span", { class: "set chips" });
 const numbers = new Map();
@@ -148,7 +148,7 @@ for (const purpose of [...numbers.keys()].sort()) {
   }, counted(numbers.get(purpose), "item"));
 }
 
-const legend = document.getElementById("legend");
+const legend = element("legend");
 
 function sample(text, paint) {
   const item = make(legend, "span");

@@ -16,6 +16,7 @@ from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
 
 NAME = "sweep.html"
+SCRIPTS = ("sweep/sweep-draw.js", "sweep/sweep.js")
 MOST_CELLS = 2_000
 MOST_FAILURES = 200
 WORDS = {
@@ -35,7 +36,7 @@ def write_sweep_html(summary: Mapping[str, Any], folder: Path) -> str:
         lines=[_headline(summary), summary["about"], *_warnings(summary)],
         banner=_banner(summary),
         styles=("sweep/sweep.css",),
-        scripts=("sweep/sweep-draw.js", "sweep/sweep.js"),
+        scripts=SCRIPTS,
         data=page_data(summary),
     )
     return write(folder / NAME, content)

@@ -6,6 +6,7 @@ const BLUE = [47, 102, 179];
 const NONE = "var(--good-ground)";
 const UNKNOWN = "var(--grid)";
 
+/** @type {Measure[]} */
 const MEASURES = [
   { name: "violated, of 1,000", of: (cell) => cell.violated.per_1000, to: BREACH, most: 1000, show: (value) => round(value) },
   { name: "median time to rest, s", of: (cell) => cell.time_to_rest_us && cell.time_to_rest_us.median / 1e6, to: BLUE, show: (value) => value.toFixed(1) },
@@ -13,18 +14,25 @@ const MEASURES = [
   { name: "median moves of partitions", of: (cell) => cell.moves.median, to: BLUE, show: (value) => round(value) },
 ];
 
+/** @param {number} value */
 function round(value) {
   return value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(2);
 }
 
+/**
+ * @param {number[]} to
+ * @param {number} share
+ */
 function mixed(to, share) {
   const part = 0.12 + 0.88 * share;
   return "rgb(" + to.map((channel) => Math.round(255 + (channel - 255) * part)).join(",") + ")";
 }
 
+/** @param {Measure} measure */
 function scaleOf(measure) {
   const values = data.cells.map(measure.of).filter((value) => value !== null);
   const most = measure.most || Math.max(1e-9, ...values);
+  /** @type {(value: number | null) => string} */
   return (value) => {
     if (value === null) return UNKNOWN;
     if (measure.most && value === 0) return NONE;
@@ -32,6 +40,7 @@ function scaleOf(measure) {
   };
 }
 
+/** @param {string} colour */
 function inkOn(colour) {
   const [red, green, blue] = (colour.match(/\d+/g) || []).map(Number);
   return colour.startsWith("rgb") && red * 299 + green * 587 + blue * 114 < 140000 ? "var(--paper)" : "var(--ink)";
@@ -39,14 +48,17 @@ function inkOn(colour) {
 
 // --- names ---------------------------------------------------------------------------------
 
-function widthOf(text) {
-  return 7.2 * text.length;
+/** @param {AxisValue} value */
+function widthOf(value) {
+  return 7.2 * String(value).length;
 }
 
+/** @param {Cell} cell */
 function cellText(cell) {
   return data.axes.map(([name], at) => name + " " + cell.at[at]);
 }
 
+/** @param {Cell} cell */
 function tipOf(cell) {
   const [low, high] = cell.violated.interval;
   const counts = Object.entries(cell.verdicts).map(([verdict, number]) => number.toLocaleString("en") + " " + verdict);
@@ -64,6 +76,14 @@ function tipOf(cell) {
 
 const BOX = { wide: 62, high: 34 };
 
+/**
+ * @param {Element} parent
+ * @param {Cell[]} cells
+ * @param {Axis | null} across
+ * @param {Axis | null} down
+ * @param {Measure} measure
+ * @param {(cell: Cell, box: Element) => void} choose
+ */
 function drawMap(parent, cells, across, down, measure, choose) {
   const paint = scaleOf(measure);
   const [acrossName, acrossValues] = across ? data.axes[across.at] : ["", [""]];
@@ -75,10 +95,10 @@ function drawMap(parent, cells, across, down, measure, choose) {
   const svg = draw(parent, "svg", { width, height: top + downValues.length * BOX.high + 40 });
   if (down) draw(svg, "text", { x: left - 8, y: 14, class: "soft end" }, downName);
   downValues.forEach((value, row) => {
-    draw(svg, "text", { x: left - 8, y: top + row * BOX.high + 21, class: "end" }, value);
+    draw(svg, "text", { x: left - 8, y: top + row * BOX.high + 21, class: "end" }, String(value));
   });
   acrossValues.forEach((value, column) => {
-    draw(svg, "text", { x: left + (column + 0.5) * wide, y: top + downValues.length * BOX.high + 16, class: "middle" }, value);
+    draw(svg, "text", { x: left + (column + 0.5) * wide, y: top + downValues.length * BOX.high + 16, class: "middle" }, String(value));
   });
   if (across) draw(svg, "text", { x: left, y: top + downValues.length * BOX.high + 34, class: "soft" }, acrossName);
   for (const cell of cells) {
@@ -101,18 +121,24 @@ const ROW = 20;
 const TOP = 44;
 const PLOT = 320;
 
+/**
+ * @param {Element} parent
+ * @param {Cell[]} cells
+ */
 function drawRows(parent, cells) {
   const edges = [0];
   data.axes.forEach(([name], at) => {
     edges.push(edges[at] + 18 + Math.max(widthOf(name), ...cells.map((cell) => widthOf(cell.at[at]))));
   });
   const left = edges[edges.length - 1] + 30;
-  const rests = cells.map((cell) => cell.time_to_rest_us).filter(Boolean);
+  const rests = cells.flatMap((cell) => cell.time_to_rest_us ?? []);
   const longest = Math.max(1, ...rests.map((one) => one.most));
   const restsAt = left + PLOT + 60;
   const height = cells.length * ROW + TOP;
   const svg = draw(parent, "svg", { width: restsAt + PLOT + 40, height });
+  /** @param {number} value */
   const often = (value) => left + (value / 1000) * PLOT;
+  /** @param {Microseconds} us */
   const late = (us) => restsAt + (us / longest) * PLOT;
   data.axes.forEach(([name], at) => draw(svg, "text", { x: edges[at], y: 30, class: "soft" }, name));
   draw(svg, "text", { x: left, y: 12, class: "title" }, "violated, of 1,000 runs, with the 95 % interval");
@@ -122,15 +148,29 @@ function drawRows(parent, cells) {
   cells.forEach((cell, at) => drawRow(svg, cell, edges, TOP + (at + 0.5) * ROW - 4, often, late));
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {number} x
+ * @param {number} height
+ * @param {string} text
+ */
 function drawTick(svg, x, height, text) {
   draw(svg, "line", { x1: x, x2: x, y1: 34, y2: height, stroke: "var(--grid)" });
   draw(svg, "text", { x, y: 30, class: "soft middle" }, text);
 }
 
+/**
+ * @param {SVGElement} svg
+ * @param {Cell} cell
+ * @param {number[]} edges
+ * @param {number} y
+ * @param {(value: number) => number} often
+ * @param {(us: Microseconds) => number} late
+ */
 function drawRow(svg, cell, edges, y, often, late) {
   const [low, high] = cell.violated.interval;
   const colour = cell.violated.number ? "var(--breach)" : "var(--good)";
-  cell.at.forEach((value, at) => draw(svg, "text", { x: edges[at], y: y + 4 }, value));
+  cell.at.forEach((value, at) => draw(svg, "text", { x: edges[at], y: y + 4 }, String(value)));
   draw(svg, "line", { x1: often(low), x2: often(high), y1: y, y2: y, stroke: colour, "stroke-width": 2 });
   draw(svg, "circle", { cx: often(cell.violated.per_1000), cy: y, r: 4, fill: colour });
   const rest = cell.time_to_rest_us;

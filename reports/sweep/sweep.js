@@ -3,23 +3,31 @@
 stage.classList.add("sweep");
 
 const mapped = data.axes.map(([name, values], at) => ({ name, values, at })).filter((axis) => axis.values.length > 1);
+/** @type {{ across: Axis | null, down: Axis | null, measure: Measure }} */
 const shown = {
   across: mapped[Math.max(mapped.length - (mapped.length > 2 ? 2 : 1), 0)] || null,
   down: mapped.length > 1 ? mapped[mapped.length > 2 ? mapped.length - 3 : 0] : null,
   measure: MEASURES[0],
 };
 
-const controls = document.getElementById("controls");
-const legend = document.getElementById("legend");
-const maps = make(section("Where"), "div");
-const chosen = make(maps.parentNode, "div", { class: "chosen-cell", hidden: "" });
+const controls = element("controls");
+const legend = element("legend");
+const where = section("Where");
+const maps = make(where, "div");
+const chosen = make(where, "div", { class: "chosen-cell", hidden: "" });
 
+/** @param {string} title */
 function section(title) {
   const made = make(stage, "section");
   make(made, "h2", {}, title);
   return made;
 }
 
+/**
+ * @param {Element} parent
+ * @param {string} what
+ * @param {string} text
+ */
 function command(parent, what, text) {
   const line = make(parent, "div", { class: "command" });
   make(line, "span", {}, what);
@@ -28,6 +36,13 @@ function command(parent, what, text) {
 
 // --- maps ----------------------------------------------------------------------------------
 
+/**
+ * @template {{ name: string }} Choice
+ * @param {string} what
+ * @param {Choice[]} axes
+ * @param {Choice | null} chosenAxis
+ * @param {(choice: Choice) => void} choose
+ */
 function picker(what, axes, chosenAxis, choose) {
   const set = make(controls, "span", { class: "set" });
   make(set, "label", {}, what);
@@ -43,6 +58,7 @@ function drawControls() {
   controls.replaceChildren();
   picker("colour", MEASURES, shown.measure, (measure) => { shown.measure = measure; });
   if (mapped.length < 2) return;
+  /** @type {(one: "across" | "down", other: "across" | "down", axis: Axis) => void} */
   const swap = (one, other, axis) => {
     if (shown[other] === axis) shown[other] = shown[one];
     shown[one] = axis;
@@ -55,12 +71,13 @@ function drawControls() {
 // The maps of one variant are beside one another.
 function drawMaps() {
   maps.replaceChildren();
+  /** @param {Axis} axis */
   const isFree = (axis) => axis !== shown.across && axis !== shown.down;
   const variant = mapped.find((axis) => axis.at === data.axes.length - 1 && isFree(axis));
   const others = mapped.filter((axis) => isFree(axis) && axis !== variant);
   for (const value of variant ? variant.values : [null]) {
-    const cells = data.cells.filter((cell) => value === null || cell.at[variant.at] === value);
-    if (value !== null) make(maps, "h3", { class: "variant" }, value);
+    const cells = data.cells.filter((cell) => !variant || cell.at[variant.at] === value);
+    if (value !== null) make(maps, "h3", { class: "variant" }, String(value));
     const row = make(maps, "div", { class: "maps" });
     for (const [name, found] of grouped(cells, others)) {
       const map = make(row, "div");
@@ -71,6 +88,10 @@ function drawMaps() {
   drawLegend();
 }
 
+/**
+ * @param {Cell[]} cells
+ * @param {Axis[]} axes
+ */
 function grouped(cells, axes) {
   const groups = new Map();
   for (const cell of cells) {
@@ -94,6 +115,10 @@ function drawLegend() {
   make(made, "span", {}, most ? "few to all" : "few to most");
 }
 
+/**
+ * @param {Cell} cell
+ * @param {Element} box
+ */
 function choose(cell, box) {
   for (const before of maps.querySelectorAll(".cell.on")) before.classList.remove("on");
   box.classList.add("on");
@@ -111,6 +136,11 @@ function choose(cell, box) {
 
 // --- failure signatures --------------------------------------------------------------------
 
+/**
+ * @param {string} title
+ * @param {Signature[]} signatures
+ * @param {string} kind
+ */
 function drawSignatures(title, signatures, kind) {
   if (!signatures.length) return;
   const made = section(title);

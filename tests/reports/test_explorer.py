@@ -164,7 +164,7 @@ def test_what_else_could_have_come(
     tab.run(f"takeAt({at}, {other})")
     assert tab.run("location.hash") == f"#step-{at}.{other}"
     assert tab.run("[chosen, steps.length, isOffGiven(chosen)]") == [at + 1, at + 1, True]
-    assert "off the counterexample" in tab.run("status.textContent")
+    assert "off the counterexample" in tab.run("statusText.textContent")
     tab.open(f"{address}#step-{at}.{other}")
     assert tab.run("way") == [*near.choices[:at], other]
     tab.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'v'}))")
