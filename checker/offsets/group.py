@@ -54,8 +54,8 @@ class Bounds(NamedTuple):
     """The faults that may strike, once each."""
 
     def __str__(self) -> str:
-        members = "member" if self.members == 1 else "members"
-        return f"{self.members} {members}, {self.commits} commits, {self.epochs} epochs"
+        counts = {"member": self.members, "commit": self.commits, "epoch": self.epochs}
+        return ", ".join(f"{number} {one}{'s' * (number != 1)}" for one, number in counts.items())
 
 
 def initial(bounds: Bounds) -> Group:

@@ -38,7 +38,7 @@ class UnequalSubscriptions(ValueError):
     """Round robin as shipped in 0.8.2 wants every topic to have the same streams."""
 
 
-class TopicView(Struct, frozen=True):
+class TopicView(Struct, frozen=True, cache_hash=True):
     """What a member read of one topic: its partitions and the streams that want it, sorted."""
 
     topic: str

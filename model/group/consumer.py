@@ -199,7 +199,11 @@ class GroupMember:
             await take_steps(attempt, me.variant.steps, self.steps)
             return attempt
         attempt = self.attempt_class(me, state, requests, succeeded=True)
-        for topic in topics_of(me, me.subscription, state.topics or ()):
+        for topic in topics_of(
+            me.subscription,
+            state.topics or (),
+            hides_internal=me.settings.exclude_internal_topics,
+        ):
             attempt = self.attempt_class(me, attempt.state, requests, only_topic=topic)
             await take_steps(attempt, me.variant.steps, self.steps)
             if not attempt.succeeded:

@@ -15,8 +15,9 @@ the names, with another subscription. The watch on its old registration has fire
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
@@ -30,7 +31,7 @@ from watchkeeper.model.actor.operations import (
     Pipelined,
 )
 from watchkeeper.model.group.reads import choose_topics, partitions_07, partitions_08
-from watchkeeper.model.group.state import Attempt
+from watchkeeper.model.group.state import Attempt, PartitionList
 from watchkeeper.model.registry import paths as registry
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.subscription import Subscription, decode_consumer
@@ -38,6 +39,8 @@ from watchkeeper.model.registry.topic_filter import BadFilter, topic_filter
 
 Answers = dict[str, Any]
 """Path -> names of children, or data; a missing znode has no entry."""
+
+_NO_REGISTRATIONS: Mapping[str, GetData] = MappingProxyType({})
 
 
 async def read_in_batches(attempt: Attempt) -> None:
@@ -51,16 +54,18 @@ async def read_in_batches(attempt: Attempt) -> None:
         choose_topics(attempt, me.subscription)
         attempt.update(topics=attempt.topics)
         names |= await _read(attempt, _topic_reads(attempt))
-    members = sorted(names.get(registry.members(me.group), ()))
-    if attempt.state.consumer_id not in members:
+    members = tuple(names.get(registry.members(me.group), ()))
+    registrations = _reads_of_registrations(me.group, members)
+    if registry.member(me.group, attempt.state.consumer_id) not in registrations:
         attempt.lose_registration()
         return
-    registrations = {name: registry.member(me.group, name) for name in members}
-    listed = list(registrations.values())
-    data = await _read(attempt, _data_reads(attempt, listed, names), listed=listed)
-    _take_members(attempt, registrations, data)
+    reads = _data_reads(attempt, names)
+    data = await _read(attempt, reads, registrations=registrations)
+    # Step 3: CG. A member that vanished since the names were read has no data.
+    payloads = tuple(map(data.get, registrations))
+    attempt.members, has_filter = _usable_members(tuple(registrations), payloads)
     _take_partitions(attempt, names, data)
-    if attempt.all_topics is None and any(wanted.is_filter for _, wanted in attempt.members):
+    if attempt.all_topics is None and has_filter:
         topics = await _read(attempt, [GetChildren(registry.TOPICS, True, "read partitions")])
         attempt.all_topics = tuple(sorted(topics.get(registry.TOPICS, ())))
     await _take_claims(attempt, names.get(registry.owners(me.group)))
@@ -82,11 +87,20 @@ def _topic_reads(attempt: Attempt) -> list[Operation[Any]]:
     return [GetData(path, True, "read partitions") for path in paths]
 
 
-def _data_reads(
-    attempt: Attempt, registrations: list[str], names: Answers
-) -> list[Operation[Any]]:
-    """Return the reads of the second batch."""
-    reads: list[Operation[Any]] = [GetData(path, True, "read members") for path in registrations]
+@lru_cache(maxsize=64)
+def _reads_of_registrations(group: str, names: tuple[str, ...]) -> Mapping[str, GetData]:
+    """Return path -> read of each member's registration, in the order of their names.
+
+    All members of a group see the same names: where many of them live in one process, as in a
+    simulation, these are sorted once. So it is with the other cached functions of this module.
+    """
+    paths = [registry.member(group, name) for name in sorted(names)]
+    return {path: GetData(path, True, "read members") for path in paths}
+
+
+def _data_reads(attempt: Attempt, names: Answers) -> list[Operation[Any]]:
+    """Return the reads of the second batch beside those of the registrations."""
+    reads: list[Operation[Any]] = []
     if attempt.me.layout == "0.8":
         return reads
     brokers: dict[str, None] = {}
@@ -103,15 +117,21 @@ def _data_reads(
 
 
 async def _read(
-    attempt: Attempt, reads: list[Operation[Any]], *, listed: Collection[str] = ()
+    attempt: Attempt,
+    reads: Iterable[Operation[Any]],
+    *,
+    registrations: Mapping[str, GetData] = _NO_REGISTRATIONS,
 ) -> Answers:
     """Read in one batch what is not known, and watch missing znodes for their creation.
 
-    What is `listed` needs no such watch: the watch on the list reports its creation.
+    Registrations come first. A missing one needs no such watch: the watch on the list of
+    members reports its creation.
     """
     known = attempt.state.known
-    found: Answers = {}
-    unknown: list[Operation[Any]] = []
+    found: Answers = {path: known[path] for path in registrations if path in known}
+    unknown: list[Operation[Any]] = [
+        read for path, read in registrations.items() if path not in found
+    ]
     for read in reads:
         if read.path in known and getattr(read, "watch", False):
             found[read.path] = known[read.path]
@@ -123,16 +143,18 @@ async def _read(
     missing: list[Operation[Any]] = []
     answers = await attempt.requests(Pipelined(tuple(unknown)))
     for read, answer in zip(unknown, answers, strict=True):
-        is_watched = getattr(read, "watch", False)
         if type(answer) is not Failure:
-            found[read.path] = answer.data if type(read) is GetData else answer
-            if is_watched:
-                watched[read.path] = found[read.path]
+            # All but some ten of these read data under a watch.
+            if type(read) is GetData:
+                (watched if read.watch else found)[read.path] = answer.data
+            else:
+                (watched if getattr(read, "watch", False) else found)[read.path] = answer
         elif answer.kind is NoNode:
-            if is_watched and read.path not in listed:
+            if getattr(read, "watch", False) and read.path not in registrations:
                 missing.append(Exists(read.path, True, read.purpose))
         elif answer.kind is not Unimplemented:
             raise answer.error()
+    found.update(watched)
     attempt.update(known=known.update(watched))
     if missing:
         # The watch was set after the read. A znode created in between fires nothing, so the
@@ -143,13 +165,19 @@ async def _read(
     return found
 
 
-def _take_members(attempt: Attempt, registrations: dict[str, str], data: Answers) -> None:
-    """Step 3: CG. A member whose registration cannot be used wants nothing."""
-    for name, path in registrations.items():
-        if path in data:
-            wanted = _usable(path, data[path])
-            if wanted is not None:
-                attempt.members.append((name, wanted))
+@lru_cache(maxsize=64)
+def _usable_members(
+    paths: tuple[str, ...], payloads: tuple[bytes | None, ...]
+) -> tuple[tuple[tuple[str, Subscription], ...], bool]:
+    """Return the members with their subscriptions, and whether one of them is a filter.
+
+    A member whose registration cannot be used wants nothing.
+    """
+    wanted = zip(paths, map(_usable, paths, payloads), strict=True)
+    members = tuple(
+        [(path.rpartition("/")[2], usable) for path, usable in wanted if usable is not None]
+    )
+    return members, any(usable.is_filter for _, usable in members)
 
 
 @lru_cache(maxsize=65_536)
@@ -171,17 +199,34 @@ def _take_partitions(attempt: Attempt, names: Answers, data: Answers) -> None:
         if listed is None:
             continue
         if attempt.me.layout == "0.8":
-            attempt.partitions[topic] = partitions_08(topic, listed)
+            attempt.partitions[topic] = PartitionList(tuple(partitions_08(topic, listed)))
             continue
-        found = attempt.partitions[topic] = []
+        counts: list[tuple[str, bytes | None]] = []
         for broker in listed:
             path = registry.topic_broker(topic, int(broker))
             if path in data:
-                found.extend(partitions_07(topic, broker, data[path]))
+                counts.append((broker, data[path]))
             path = registry.broker(int(broker))
             if path in data:
                 address = registry.decode_broker(path, data[path]).address
                 attempt.addresses[int(broker)] = address
+        attempt.partitions[topic] = _partitions_of_brokers(topic, tuple(counts))
+
+
+@lru_cache(maxsize=64)
+def _partitions_of_brokers(
+    topic: str, counts: tuple[tuple[str, bytes | None], ...]
+) -> PartitionList:
+    """Return the partitions of a topic on all brokers, by the counts that these registered."""
+    return PartitionList(
+        tuple(
+            [
+                partition
+                for broker, count in counts
+                for partition in partitions_07(topic, broker, count)
+            ]
+        )
+    )
 
 
 # --- the own claims --------------------------------------------------------------------

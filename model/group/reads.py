@@ -9,7 +9,7 @@ in between: the member then rebalances again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -18,7 +18,14 @@ from watchkeeper.model.actor.errors import NoNode
 from watchkeeper.model.actor.operations import GetChildren, GetData, Purpose
 from watchkeeper.model.actor.retry import Requests, read_or_none
 from watchkeeper.model.group.assignment import TopicView, share, topic_view
-from watchkeeper.model.group.state import Attempt, Consumer, id_path, stream_ids, stream_number
+from watchkeeper.model.group.state import (
+    Attempt,
+    PartitionList,
+    id_path,
+    stream_ids,
+    stream_number,
+)
+from watchkeeper.model.group.variants import Unit
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
 from watchkeeper.model.registry.subscription import Subscription, decode_consumer
@@ -47,10 +54,12 @@ async def read_brokers(attempt: Attempt) -> None:
 async def read_members(attempt: Attempt) -> None:
     """Step 3: CG, all consumers of the group and their subscriptions."""
     group = attempt.me.group
+    members: list[tuple[str, Subscription]] = []
     for name in sorted(await _children(attempt, paths.members(group), "read members")):
         path = paths.member(group, name)
         seen = await attempt.requests(GetData(path, False, "read members"))
-        attempt.members.append((name, decode_consumer(path, seen.data)))
+        members.append((name, decode_consumer(path, seen.data)))
+    attempt.members = tuple(members)
     if any(subscription.is_filter for _, subscription in attempt.members):
         await _read_all_topics(attempt)
 
@@ -63,12 +72,13 @@ async def read_partitions(attempt: Attempt) -> None:
     choose_topics(attempt, wanted)
     read = _read_topic_07 if attempt.me.layout == "0.7" else _read_topic_08
     for topic in attempt.topics:
-        attempt.partitions[topic] = await read(attempt, topic)
+        attempt.partitions[topic] = PartitionList(tuple(await read(attempt, topic)))
 
 
 def choose_topics(attempt: Attempt, wanted: Subscription) -> None:
     """Step 1: choose the topics of this attempt."""
-    topics = topics_of(attempt.me, wanted, attempt.all_topics or ())
+    hides_internal = attempt.me.settings.exclude_internal_topics
+    topics = topics_of(wanted, attempt.all_topics or (), hides_internal=hides_internal)
     only = attempt.only_topic
     attempt.topics = topics if only is None else tuple(topic for topic in topics if topic == only)
 
@@ -79,13 +89,16 @@ async def _read_all_topics(attempt: Attempt) -> None:
         attempt.all_topics = tuple(sorted(listed))
 
 
-def topics_of(me: Consumer, subscription: Subscription, listed: Iterable[str]) -> tuple[str, ...]:
+def topics_of(
+    subscription: Subscription, listed: Iterable[str], *, hides_internal: bool
+) -> tuple[str, ...]:
     """Return the topics of a subscription, sorted, out of all `listed` ones."""
     if not subscription.is_filter:
         return tuple(sorted(name for name, _ in subscription.streams))
     allowed = topic_filter(subscription)
-    hide = me.settings.exclude_internal_topics
-    return tuple(name for name in sorted(listed) if allowed.allows(name, exclude_internal=hide))
+    return tuple(
+        name for name in sorted(listed) if allowed.allows(name, exclude_internal=hides_internal)
+    )
 
 
 async def _read_topic_07(attempt: Attempt, topic: str) -> list[Partition]:
@@ -131,12 +144,19 @@ async def _children(attempt: Attempt, path: str, purpose: Purpose) -> tuple[str,
 async def assign_shares(attempt: Attempt) -> None:
     """Steps 4 to 7: sort PT and CG, and compute the own share."""
     me = attempt.me
-    members = [(name, _streams_by_topic(attempt, wanted)) for name, wanted in attempt.members]
+    streams = _streams_of_topics(
+        me.variant.unit,
+        attempt.topics,
+        attempt.members,
+        attempt.all_topics or (),
+        me.settings.exclude_internal_topics,
+    )
+    none = PartitionList()
     attempt.view = tuple(
-        topic_view(
-            topic, attempt.partitions.get(topic, ()), _streams_of(me, topic, members), me.layout
-        )
-        for topic in attempt.topics
+        [
+            _sorted_view(topic, attempt.partitions.get(topic, none), of_topic, me.layout)
+            for topic, of_topic in zip(attempt.topics, streams, strict=True)
+        ]
     )
     await take_share(attempt)
 
@@ -147,7 +167,12 @@ async def take_share(attempt: Attempt) -> None:
     consumer_id = attempt.state.consumer_id
     unit = me.variant.unit
     mine = [wanted for name, wanted in attempt.members if name == consumer_id]
-    counts = [count for wanted in mine for count in _streams_by_topic(attempt, wanted).values()]
+    topics, hides_internal = attempt.all_topics or (), me.settings.exclude_internal_topics
+    counts = [
+        count
+        for wanted in mine
+        for count in _streams_by_topic(wanted, topics, hides_internal).values()
+    ]
     most = max(counts, default=0)
     shares = share(me.assignor, attempt.view, stream_ids(unit, consumer_id, most))
     numbered = [
@@ -164,25 +189,50 @@ async def take_share(attempt: Attempt) -> None:
     await emit(EventKind.ASSIGNED, plans=plans, shares=taken)
 
 
-def _streams_by_topic(attempt: Attempt, subscription: Subscription) -> dict[str, int]:
-    """Return topic -> number of streams of a member, with its filter expanded."""
-    if not subscription.is_filter:
-        return dict(subscription.streams)
-    names = topics_of(attempt.me, subscription, attempt.all_topics or ())
-    return dict.fromkeys(names, subscription.filter_streams)
+# Members of one group read the same and sort the same. Where many of them live in one process,
+# as in a simulation, each of these is computed once for all of them.
 
 
-def _streams_of(
-    me: Consumer, topic: str, members: Sequence[tuple[str, dict[str, int]]]
-) -> list[str]:
-    """Return CG: the streams of a topic, or, as the pages count, its consumers."""
-    unit = me.variant.unit
-    return [
-        stream
-        for consumer, counts in members
-        if topic in counts
-        for stream in stream_ids(unit, consumer, counts[topic])
+@lru_cache(maxsize=64)
+def _streams_of_topics(
+    unit: Unit,
+    topics: tuple[str, ...],
+    members: tuple[tuple[str, Subscription], ...],
+    all_topics: tuple[str, ...],
+    hides_internal: bool,
+) -> tuple[tuple[str, ...], ...]:
+    """Return CG of each topic: its streams, or, as the pages count, its consumers."""
+    counted = [
+        (consumer, _streams_by_topic(wanted, all_topics, hides_internal))
+        for consumer, wanted in members
     ]
+    return tuple(
+        tuple(
+            stream
+            for consumer, counts in counted
+            if topic in counts
+            for stream in stream_ids(unit, consumer, counts[topic])
+        )
+        for topic in topics
+    )
+
+
+def _streams_by_topic(
+    wanted: Subscription, all_topics: tuple[str, ...], hides_internal: bool
+) -> dict[str, int]:
+    """Return topic -> number of streams of a member, with its filter expanded."""
+    if not wanted.is_filter:
+        return dict(wanted.streams)
+    names = topics_of(wanted, all_topics, hides_internal=hides_internal)
+    return dict.fromkeys(names, wanted.filter_streams)
+
+
+@lru_cache(maxsize=64)
+def _sorted_view(
+    topic: str, read: PartitionList, streams: tuple[str, ...], layout: paths.Layout
+) -> TopicView:
+    """Sort what was read of a topic: steps 4 and 5."""
+    return topic_view(topic, read.partitions, streams, layout)
 
 
 @lru_cache(maxsize=256)

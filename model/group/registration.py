@@ -87,7 +87,9 @@ async def watch(me: Consumer, state: ConsumerState, requests: Requests) -> Consu
     if me.variant.watches is WatchedPaths.MEMBERS_AND_BROKERS:
         await set_child_watch(requests, paths.BROKER_IDS, "watch brokers")
     else:
-        for topic in topics_of(me, me.subscription, topics or ()):
+        for topic in topics_of(
+            me.subscription, topics or (), hides_internal=me.settings.exclude_internal_topics
+        ):
             await watch_topic(me, requests, topic)
         if state.sees_no_brokers:
             await set_child_watch(requests, paths.BROKER_IDS, "watch brokers")
@@ -124,4 +126,4 @@ async def read_topics(me: Consumer, requests: Requests, *, watch: bool) -> tuple
         listed = await set_child_watch(requests, paths.TOPICS, "watch topics")
     else:
         listed = await requests(GetChildren(paths.TOPICS, False, "watch topics"))
-    return topics_of(me, me.subscription, listed)
+    return topics_of(me.subscription, listed, hides_internal=me.settings.exclude_internal_topics)

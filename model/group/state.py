@@ -91,6 +91,12 @@ class ConsumerState(Struct, frozen=True):
     """Path -> what was read there under a watch that has not fired since: names, or data."""
 
 
+class PartitionList(Struct, frozen=True, cache_hash=True):
+    """The partitions of a topic as they were read. The hash of thousands is computed once."""
+
+    partitions: tuple[Partition, ...] = ()
+
+
 @dataclass(slots=True)
 class Attempt:
     """What one attempt at a rebalance has found out so far. Its steps fill it in.
@@ -111,8 +117,8 @@ class Attempt:
     """Every topic of the cluster; read only if a member has a filter."""
     topics: tuple[str, ...] = ()
     """The topics of this member, sorted."""
-    members: list[tuple[str, Subscription]] = field(default_factory=list)
-    partitions: dict[str, list[Partition]] = field(default_factory=dict)
+    members: tuple[tuple[str, Subscription], ...] = ()
+    partitions: dict[str, PartitionList] = field(default_factory=dict)
     view: View = ()
     assigned: tuple[tuple[Partition, int], ...] = ()
     """The partitions assigned to this member, each with the number of its stream."""

@@ -160,9 +160,9 @@ class ClaimedByPosition(Attempt):
     def _names(self) -> dict[Partition, Partition]:
         """Return partition -> the name under which it is claimed."""
         names = {}
-        for topic, partitions in self.partitions.items():
-            brokers = sorted({paths.broker_of(partition) for partition in partitions})
-            for partition in partitions:
+        for topic, found in self.partitions.items():
+            brokers = sorted({paths.broker_of(partition) for partition in found.partitions})
+            for partition in found.partitions:
                 index = int(partition.name.partition("-")[2])
                 position = brokers.index(paths.broker_of(partition))
                 names[partition] = paths.partition_07(topic, position, index)

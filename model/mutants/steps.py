@@ -16,7 +16,7 @@ from watchkeeper.model.actor.operations import Exists, GetChildren, GetData
 from watchkeeper.model.actor.retry import ensure_parents
 from watchkeeper.model.group import claims, pipelined_reads, reads
 from watchkeeper.model.group.assignment import TopicView
-from watchkeeper.model.group.state import Attempt, ConsumerState, stream_ids
+from watchkeeper.model.group.state import Attempt, ConsumerState, PartitionList, stream_ids
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -73,10 +73,10 @@ class CachingState(ConsumerState, frozen=True):
 async def read_partitions_once(attempt: Attempt) -> None:
     """Take the partitions of a topic as they were at the first read."""
     await pipelined_reads.read_in_batches(attempt)
-    cache = {topic: tuple(found) for topic, found in attempt.partitions.items()}
+    cache = {topic: found.partitions for topic, found in attempt.partitions.items()}
     if isinstance(attempt.state, CachingState):
         cache |= dict(attempt.state.cache)
-    attempt.partitions = {topic: list(found) for topic, found in cache.items()}
+    attempt.partitions = {topic: PartitionList(found) for topic, found in cache.items()}
     if cache:
         known: dict[str, Any] = asdict(attempt.state)
         attempt.state = CachingState(**known | {"cache": tuple(sorted(cache.items()))})

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from watchkeeper.model.registry.paths import BadPayload, Layout, as_text, decode_json
 
 Pattern = Literal["static", "white_list", "black_list"]
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True, cache_hash=True):
     """Topics with a number of streams each, or a filter with streams for all its topics."""
 
     streams: tuple[tuple[str, int], ...] = ()

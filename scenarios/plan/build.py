@@ -50,6 +50,7 @@ def build(
     names = Names(clusters, groups, senders, shared, scenario.timeline)
     _check_sizes(context, names, groups)
     _check_names(context, clusters, groups)
+    _check_offsets(context, groups)
     _check_words(context, names)
     context.stop_if_wrong()
     return Plan(
@@ -111,7 +112,7 @@ def _check_sizes(context: Context, names: Names, groups: tuple[GroupPlan, ...]) 
 def _check_names(
     context: Context, clusters: tuple[ClusterPlan, ...], groups: tuple[GroupPlan, ...]
 ) -> None:
-    """Each process has its own name, and no group has the name of a reserved role."""
+    """Each process has its own name, and none has the name of a reserved role."""
     for plan in clusters:
         seen: set[str] = set()
         for at, broker in enumerate(plan.brokers):
@@ -122,12 +123,31 @@ def _check_names(
             seen.add(broker.node)
     for name in RESERVED.intersection(member.name for member in groups):
         context.problem(("groups", name), "is a reserved word; choose another name")
+    for name in RESERVED.intersection(context.scenario.producers):
+        context.problem(("producers", name), "is a reserved word; choose another name")
     for name in RESERVED.intersection(context.scenario.processes):
         context.problem(("processes", name), "is a reserved word; choose another name")
     for name in {
         member.name: None for member in groups if member.name in context.scenario.producers
     }:
         context.problem(("producers", name), "is the name of a group; choose another name")
+
+
+def _check_offsets(context: Context, groups: tuple[GroupPlan, ...]) -> None:
+    """Refuse settings of an offsets topic that no group uses."""
+    used = {
+        group.cluster
+        for group in groups
+        for consumer in group.consumers
+        if consumer.settings.offsets_storage == "kafka"
+    }
+    for name, model in context.scenario.clusters.items():
+        replication = model.replication
+        if replication is None or name in used:
+            continue
+        if "offsets_topic" in replication.model_fields_set:
+            message = "has no effect: no group of the cluster has `offsets.storage: kafka`"
+            context.problem(("clusters", name, "replication", "offsets_topic"), message)
 
 
 def _check_words(context: Context, names: Names) -> None:

@@ -286,15 +286,15 @@ def _wrong_sender(names: Names, sender: str | None) -> Iterator[tuple[tuple[str,
 
 
 def _wrong_acks(names: Names, entry: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Refuse options of a load without an effect on the producers of 0.8 that send it."""
+    """Refuse options of a load without an effect where brokers replicate."""
     cluster = names.cluster_of(entry.produce)
-    if cluster.replication is None or cluster.name not in names.sent_to:
+    if cluster.replication is None:
         return
-    if entry.acks is not None:
-        message = "is a setting of the producers: set `request.required.acks` in their `config`"
-        yield ("acks",), message
     if entry.size is not None:
         yield ("size",), "has no effect: messages to brokers that replicate have one size"
+    if entry.acks is not None and cluster.name in names.sent_to:
+        message = "is a setting of the producers: set `request.required.acks` in their `config`"
+        yield ("acks",), message
 
 
 def _wrong_side(names: Names, target: str, other: str) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from watchkeeper.scenarios.schema.fields import Model
-from watchkeeper.scenarios.schema.message_schema import Pause
+from watchkeeper.scenarios.text import units
 
-PositivePause = Annotated[Pause, Field(ge=1_000)]
+PositivePause = Annotated[int, BeforeValidator(partial(units.parse_duration, least_us=1_000))]
 
 
 class AutoCreationModel(Model):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, cast
 
-from watchkeeper.model.actor.operations import WRITES, Operation, Sync
+from watchkeeper.model.actor.operations import WRITES, GetData, Operation, Sync
 
 if TYPE_CHECKING:
     from watchkeeper.sim.zookeeper.connection import Connection, Request
@@ -60,12 +61,24 @@ class Batch:
                 self._sync(at, operation.path)
             else:
                 is_awake = server.watches is not watches
+                if kind is GetData:
+                    run = self._data_reads_from(at)
+                    found = server.look_at_data(self.connection, run, is_awake=is_awake)
+                    answers[at : at + len(run)] = found
+                    reads += len(run)
+                    self.at += len(run)
+                    continue
                 answers[at] = server.look(self.connection, operation, is_awake=is_awake)
                 reads += 1
             self.at += 1
         done_us = server.spend(reads * server.kernel.profile.read_us)
         if self.at == len(operations) and not self.pending:
             server.reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
+
+    def _data_reads_from(self, first: int) -> list[GetData]:
+        """Return the reads of data from this place on, up to the first other operation."""
+        _, run = next(groupby(islice(self.operations, first, None), type))
+        return cast(list[GetData], list(run))
 
     def _sync(self, index: int, path: str) -> None:
         self.pending += 1

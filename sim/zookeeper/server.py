@@ -9,7 +9,8 @@ announces it, and hears every event of its own write before the answer.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from watchkeeper.model.actor.errors import Failure, Unimplemented
@@ -36,7 +37,7 @@ from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.zookeeper.acl import is_allowed
 from watchkeeper.model.zookeeper.java_hash_order import in_salted_order
-from watchkeeper.model.zookeeper.standalone import serve
+from watchkeeper.model.zookeeper.standalone import serve, serve_data
 from watchkeeper.model.zookeeper.tree import Tree
 from watchkeeper.model.zookeeper.watches import Wanted, Watches, set_watches
 from watchkeeper.sim.engine.kernel import Kernel
@@ -76,6 +77,12 @@ others list them in one of their own."""
 def _listing_salt(chance: Stream) -> int:
     """Draw what decides the order in which a server lists children; 0 for Java's."""
     return 0 if chance.chance(JAVA_ORDER_PER_CENT) else 1 + chance.bits(31)
+
+
+@lru_cache(maxsize=64)
+def _salted(names: tuple[str, ...], salt: int) -> tuple[str, ...]:
+    """List children in the order of a salt. Each member of a group lists the same children."""
+    return in_salted_order(names, salt)
 
 
 class Server:
@@ -221,11 +228,30 @@ class Server:
             return self._listed(answer)
         return answer
 
+    def look_at_data(
+        self, connection: Connection, reads: Sequence[GetData], *, is_awake: bool = False
+    ) -> list[Any]:
+        """Answer reads of data that follow one another in a batch, as `look` does one by one.
+
+        No time passes between them, so what `look` does first for each is done once.
+        """
+        if self.behind:
+            self.take_over(self.generation)
+        if not connection.is_open_at_server:
+            return [None] * len(reads)
+        watches = self.watches
+        self.watches, answers = serve_data(
+            self.tree, watches, connection.session, connection.number, reads
+        )
+        if self.behind and self.watches is not watches and not is_awake:
+            self._wake_for_what_is_behind()
+        return answers
+
     def _listed(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return children in this server's order, which is drawn when it first lists any."""
         if self._salt is None:
             self._salt = _listing_salt(self.kernel.streams(f"listing/{self.name}"))
-        return in_salted_order(names, self._salt) if self._salt else names
+        return _salted(names, self._salt) if self._salt else names
 
     def _wake_for_what_is_behind(self) -> None:
         """A new watch may fire by what is committed and not yet taken over here."""

@@ -23,15 +23,13 @@ from watchkeeper.model.broker import administrator
 from watchkeeper.model.broker.request_handler import Serving
 from watchkeeper.model.clients.producer.settings import ProducerSettings
 from watchkeeper.model.group import assignment, claims, pipelined_reads, rebalance
-from watchkeeper.model.group.state import Attempt
 from watchkeeper.model.judgement import signature
 from watchkeeper.model.judgement.expectations import Expected
 from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.nemesis.targets import Targets
 from watchkeeper.model.properties.verdicts import Finding, Verdict
-from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState
-from watchkeeper.model.registry.subscription import decode_consumer
+from watchkeeper.model.registry.subscription import Subscription, decode_consumer
 from watchkeeper.sim.brokers.broker import Broker
 
 sys.path.append(str(HOME / "bench"))
@@ -225,12 +223,15 @@ def test_members_sees_an_assignment_that_kafka_refuses(monkeypatch: pytest.Monke
 def test_operators_sees_a_member_that_cannot_read_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def raised(attempt: Attempt, members: list[str], data: dict[str, Any]) -> None:
-        for name in members:
-            path = paths.member(attempt.me.group, name)
-            attempt.members.append((name, decode_consumer(path, data[path])))
+    def raised(
+        members: tuple[str, ...], payloads: tuple[bytes | None, ...]
+    ) -> tuple[tuple[tuple[str, Subscription], ...], bool]:
+        read = zip(members, payloads, strict=True)
+        return tuple(
+            (path.rpartition("/")[2], decode_consumer(path, data)) for path, data in read
+        ), False
 
-    monkeypatch.setattr(pipelined_reads, "_take_members", raised)
+    monkeypatch.setattr(pipelined_reads, "_usable_members", raised)
 
     assert "fails because of a registration" in seen("operators-hardened")
 

@@ -198,6 +198,8 @@ REFUSED = [
     ({"producers": {"s" * 80: {}}}, "longer than"),
     ({"timeline": [{**LOAD, "acks": "all"}]}, "request.required.acks"),
     ({"timeline": [{**LOAD, "size": "1kB"}]}, "one size"),
+    ({"producers": {}, "timeline": [{**LOAD, "size": "1kB"}]}, "one size"),
+    ({"producers": {"broker": {}}}, "reserved word"),
     ({"groups": {"billing": {"config": {"fetch.min.bytes": 5}}}}, "as in 0.8"),
 ]
 
@@ -210,6 +212,19 @@ def test_what_has_no_effect_is_refused(change: dict[str, Any], why: str) -> None
         group |= {"consumers": 1, "streams": {"clicks": 1}}
     with pytest.raises(ScenarioError, match=why):
         simulate({**given, **change}, variant="hardened", seed=1)
+
+
+def test_an_offsets_topic_that_no_group_uses_is_refused() -> None:
+    """Its settings would have no effect."""
+    with pytest.raises(ScenarioError, match="offsets_topic: has no effect: no group"):
+        simulated(LOAD, config={}, offsets_topic={"partitions": 1})
+
+
+@pytest.mark.parametrize("field", ["lag_time", "fetch_wait", "leader_rebalance"])
+def test_times_of_replication_are_refused_in_units(field: str) -> None:
+    """As in the file, and not in the microseconds of the plan."""
+    with pytest.raises(ScenarioError, match=f"{field}: '0s' is too short; expected at least 1ms"):
+        simulated(LOAD, config={}, **{field: "0s"})
 
 
 # --- consumers -------------------------------------------------------------------------

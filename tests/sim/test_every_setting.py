@@ -224,6 +224,7 @@ def scenario(case: Case) -> Fields:
 def replicated(case: Case, group: Fields) -> Fields:
     """The run of a case whose brokers replicate."""
     group["config"] = {"auto.offset.reset": "smallest", **group["config"]}
+    is_in_kafka = "offsets.storage" in group["config"]
     return {
         "name": "settings",
         "about": "a setting",
@@ -233,7 +234,7 @@ def replicated(case: Case, group: Fields) -> Fields:
                 "brokers": 3,
                 "layout": "0.8",
                 "leaders": "controller",
-                "replication": {"offsets_topic": {"partitions": 1}},
+                "replication": {"offsets_topic": {"partitions": 1}} if is_in_kafka else {},
                 "topics": {"clicks": {"partitions": 2, "replicas": 3}},
             }
         },

@@ -11,8 +11,9 @@ import click
 
 from watchkeeper.check.command import Teller
 from watchkeeper.console import options
-from watchkeeper.console.exit import HOLDS, UNKNOWN, VIOLATED, print_json
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, print_json
 from watchkeeper.console.options import example
+from watchkeeper.console.progress import is_quiet
 
 if TYPE_CHECKING:
     from watchkeeper.checker.offsets.search import Result
@@ -28,6 +29,8 @@ BROKER_PROPERTIES = ("leader-in-sync", "acting-controller", "live-leaders", "kno
 
 OFFSETS_DEFAULTS = {"--members": 1, "--commits": 2, "--epochs": 3}
 OFFSETS_FAULTS = ("crash", "moved", "deposed", "reply", "late", "member", "expiry")
+OFFSETS_ELECTIONS = ("moved", "deposed")
+"""Faults that consist of an election."""
 
 REPLICA_VARIANTS = ("kafka_08", "hardened")
 BROKER_VARIANTS = ("documented", *REPLICA_VARIANTS)
@@ -301,6 +304,7 @@ def explore_offsets(
 
     chosen = tuple(dict.fromkeys(faults))
     given = limits(max_states, max_seconds, max_memory)
+    _check_elections(chosen, epochs)
     bounds = Bounds(members, commits, epochs, frozenset(Fault[word.upper()] for word in chosen))
     with Teller() as teller:
         found = search(REPLICATIONS[variant], bounds, limits=with_memory(given), tell=teller.tell)
@@ -313,9 +317,20 @@ def explore_offsets(
     if as_json:
         print_json(report)
     else:
-        for line in lines_of(report, str(bounds)):
+        lines = lines_of(report, str(bounds))
+        for line in lines[:1] if is_quiet() else lines:
             click.echo(line)
     return {"holds": HOLDS, "violated": VIOLATED}.get(report["verdict"], UNKNOWN)
+
+
+def _check_elections(faults: Sequence[str], epochs: int) -> None:
+    """Refuse faults without an effect: those that need a second election."""
+    electing = [word for word in faults if word in OFFSETS_ELECTIONS]
+    if epochs == 1 and electing:
+        message = (
+            f"--fault {electing[0]} has no effect with --epochs 1: it needs a second election"
+        )
+        raise Stop(USAGE, message)
 
 
 def report_of(found: Result, command: str) -> dict[str, Any]:

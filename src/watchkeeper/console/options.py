@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -92,19 +93,38 @@ out = click.option(
     type=click.Path(path_type=Path),
     help="The folder in which each run gets a folder.",
 )
+
+
+class Positive(click.FloatRange):
+    """A number above 0, with an end: `nan` and `inf` would be limits without an effect."""
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Refuse what is not finite."""
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+POSITIVE = Positive()
 max_states = click.option(
     "--max-states", cls=Shared, type=MANY, help="End a search after so many states."
 )
 max_seconds = click.option(
     "--max-seconds",
     cls=Shared,
-    type=click.FloatRange(0, min_open=True),
+    type=POSITIVE,
     help="End a search after so many seconds.",
 )
 max_memory = click.option(
     "--max-memory",
     cls=Shared,
-    type=click.FloatRange(0, min_open=True),
+    type=POSITIVE,
     metavar="GIB",
     help="End a search that uses so much memory.  [default: three quarters of the free]",
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TextIO
 
 from watchkeeper.console.exit import HOLDS, USAGE, Stop, reason_of
+from watchkeeper.real.access import Access
 from watchkeeper.real.broker.settings import BrokerSettings, broker_settings
 from watchkeeper.real.broker.settings_08 import broker_settings_08
 from watchkeeper.real.embed.broker_server import InZooKeeper, run_broker
@@ -57,6 +58,8 @@ def run(options: Options, given: Iterable[str]) -> int:
         settings["port"] = options.port
     try:
         settings |= dict(map(pair, given))
+        if options.zookeeper is not None:
+            _check_address(options.zookeeper)
         if options.replicates is not None:
             why = _replicate(options, options.replicates, settings)
         else:
@@ -70,6 +73,13 @@ def run(options: Options, given: Iterable[str]) -> int:
     if why:
         raise Stop(FAILED, why)
     return HOLDS
+
+
+def _check_address(hosts: str) -> None:
+    """Raise EnvironmentProblem for what cannot be addresses, before the broker listens."""
+    access = Access(hosts)
+    if not all(address.rpartition(":")[0] for address in access.addresses):
+        raise access.not_an_address(ValueError("it names no host"))
 
 
 def _replicate(options: Options, variant: str, settings: dict[str, Any]) -> str:

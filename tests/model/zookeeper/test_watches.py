@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.zookeeper.script import ME, OTHER, THIRD, Script
 from watchkeeper.model.actor.operations import (
@@ -25,7 +27,9 @@ from watchkeeper.model.actor.operations import (
     SetData,
 )
 from watchkeeper.model.zookeeper import standalone
-from watchkeeper.model.zookeeper.watches import Wanted
+from watchkeeper.model.zookeeper.tree import empty_tree
+from watchkeeper.model.zookeeper.watches import Wanted, Watches
+from watchkeeper.model.zookeeper.writes import write
 
 UNREADABLE = (Acl(WRITE | CREATE | DELETE | ADMIN),)
 
@@ -577,3 +581,29 @@ def test_watches_that_stay_are_left_again_without_a_word() -> None:
     script.create("/gone", by=OTHER)
 
     assert script.heard() == ["changed /changed", "created /gone"]
+
+
+# --- many at once ----------------------------------------------------------------------
+
+READS = st.builds(GetData, st.sampled_from(("/a", "/b", "/closed", "/missing")), st.booleans())
+
+
+@given(st.lists(READS), st.lists(st.tuples(st.integers(1, 2), READS)))
+def test_reads_of_data_at_once_are_the_reads_one_by_one(
+    batch: list[GetData], before: list[tuple[int, GetData]]
+) -> None:
+    """A batch that is read at once answers, and leaves watches, as its reads one by one do."""
+    tree = empty_tree()
+    for path, acl in (("/a", OPEN), ("/b", OPEN), ("/closed", UNREADABLE)):
+        tree = write(tree, 1, Create(path, path.encode(), acl=acl)).tree
+    watches = Watches()
+    for client, read in before:
+        watches, _ = standalone.serve(tree, watches, client, client, read)
+    one_by_one, expected = watches, []
+    for read in batch:
+        one_by_one, answer = standalone.serve(tree, one_by_one, 1, 1, read)
+        expected.append(answer)
+    at_once, answers = standalone.serve_data(tree, watches, 1, 1, batch)
+    assert answers == expected
+    assert at_once == one_by_one
+    assert at_once.drop_client(1) == one_by_one.drop_client(1)

@@ -90,6 +90,18 @@ def test_replicas_need_a_zookeeper_and_the_protocol_of_08(tmp_path: Path) -> Non
         run(options(tmp_path, "0.7", f"{HOST}:1"), ())
 
 
+@pytest.mark.parametrize("hosts", [":::", "localhost:x", ""])
+@pytest.mark.parametrize("replicates", [None, "hardened"])
+def test_what_is_no_address_is_refused(
+    hosts: str, replicates: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the broker opens its folder and listens."""
+    given = options(tmp_path, "0.8", hosts)._replace(replicates=replicates)
+    with pytest.raises(Stop, match="is no address of a ZooKeeper"):
+        run(given, ())
+    assert capsys.readouterr().out == ""
+
+
 def test_logs_of_another_kind_of_broker_are_refused(tmp_path: Path) -> None:
     """One that does not replicate has segments, which a replica does not read."""
     (tmp_path / "clicks-0").mkdir()
