@@ -73,14 +73,22 @@ def condition_and_event() -> list[Any]:
 def semaphore_and_barrier() -> list[Any]:
     """At most two at once, and three that meet."""
     semaphore, barrier = threading.BoundedSemaphore(2), threading.Barrier(3)
+    lock, is_full = threading.Lock(), threading.Event()
     inside, most = [0], [0]
+
+    def count(number: int) -> None:
+        with lock:
+            inside[0] += number
+            most[0] = max(most[0], inside[0])
+            if inside[0] == 2:
+                is_full.set()
 
     def work() -> None:
         with semaphore:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
+            count(1)
+            is_full.wait()  # for the other one, however long a busy machine keeps it
             time.sleep(0.002)
-            inside[0] -= 1
+            count(-1)
         barrier.wait()
 
     threads = [threading.Thread(target=work) for _ in range(3)]
