@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from watchkeeper.checker.migration.group import Bounds, Group, Step, Steps, initial
 from watchkeeper.checker.search.search import Limits, Search, SearchOptions
@@ -61,15 +60,7 @@ def search(
     searched = done.run()
     states = searched.progress.states
     for violation in searched.violations:
-        numbers = [done.state(number)[1] for number in done.path(violation.state)]
-        path = [system.states[number] for number in numbers]
-        return Result(order, Verdict.VIOLATED, states, _sentences(system.steps, path))
+        path = map(done.state, done.path(violation.state))
+        return Result(order, Verdict.VIOLATED, states, system.sentences_along(path))
     verdict = Verdict.HOLDS if searched.is_complete else Verdict.UNKNOWN
     return Result(order, verdict, states)
-
-
-def _sentences(steps: Steps, path: list[Group]) -> tuple[str, ...]:
-    return tuple(
-        next(step.text for step in steps.of(before) if step.after == after)
-        for before, after in pairwise(path)
-    )

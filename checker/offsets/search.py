@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from watchkeeper.checker.offsets.group import Bounds, Steps, initial
 from watchkeeper.checker.offsets.state import Group, Step
@@ -63,30 +62,23 @@ def search(
     tell: Tell | None = None,
 ) -> Result:
     """Search every state of a group; find the nearest violation. `tell` receives the progress."""
-    steps = Steps(variant, bounds)
-    system = OffsetsSystem(steps)
+    system = OffsetsSystem(Steps(variant, bounds))
     options = SearchOptions(limits=limits, reduces=False, keeps_edges=False)
     done = Search(system, options, tell=tell)
     searched = done.run()
     progress = searched.progress
     for violation in searched.violations:
-        numbers = [done.state(number)[1] for number in done.path(violation.state)]
-        path = [system.states[number] for number in numbers]
+        path = [done.state(number) for number in done.path(violation.state)]
         return Result(
             variant,
             bounds,
             Verdict.VIOLATED,
             progress.states,
             progress.transitions,
-            violated=path[-1].violation,
-            steps=tuple(_sentences(steps, path)),
+            violated=violation.what,
+            steps=system.sentences_along(path),
         )
     verdict = Verdict.HOLDS if searched.is_complete else Verdict.UNKNOWN
     return Result(
         variant, bounds, verdict, progress.states, progress.transitions, searched.stopped
     )
-
-
-def _sentences(steps: Steps, path: list[Group]) -> Iterator[str]:
-    for before, after in pairwise(path):
-        yield next(step.text for step in steps.of(before) if step.after == after)

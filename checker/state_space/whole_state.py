@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from watchkeeper.checker.state_space.intern import Interner
@@ -50,6 +51,14 @@ class WholeStateSystem(UnreducedSystem, ABC, Generic[StateT]):
     def represented_by(self, state: StateT) -> StateT:
         """Return the state that stands for this one: itself."""
         return state
+
+    def sentences_along(self, found: Iterable[tuple[int, ...]]) -> tuple[str, ...]:
+        """Return the sentence of each step along a path of a search, whose states these are."""
+        path = [self.states[state[1]] for state in found]
+        return tuple(
+            next(step.text for step in self.steps_of(before) if step.after == after)
+            for before, after in pairwise(path)
+        )
 
     # --- as the search sees it ---------------------------------------------------------
 

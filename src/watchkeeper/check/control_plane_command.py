@@ -47,6 +47,17 @@ def variant_option(names: Sequence[str]) -> Callable[[Any], Any]:
     )
 
 
+def fault_option(names: Sequence[str]) -> Callable[[Any], Any]:
+    """Return the option that chooses some of these faults."""
+    return click.option(
+        "--fault",
+        "faults",
+        type=click.Choice(names),
+        multiple=True,
+        help="A fault that may strike once, at any moment; several may be given.",
+    )
+
+
 @click.command(
     "explore-replicas",
     epilog=example(
@@ -61,13 +72,7 @@ def variant_option(names: Sequence[str]) -> Callable[[Any], Any]:
     type=click.Choice(RULES),
     help="How a follower cuts its log.  [default: that of the variant]",
 )
-@click.option(
-    "--fault",
-    "faults",
-    type=click.Choice(FAULTS),
-    multiple=True,
-    help="A fault that may strike once, at any moment; several may be given.",
-)
+@fault_option(FAULTS)
 @click.option(
     "--property",
     "violates",
@@ -167,13 +172,7 @@ def explore_replicas(
     ),
 )
 @variant_option(BROKER_VARIANTS)
-@click.option(
-    "--fault",
-    "faults",
-    type=click.Choice(BROKER_FAULTS),
-    multiple=True,
-    help="A fault that may strike once, at any moment; several may be given.",
-)
+@fault_option(BROKER_FAULTS)
 @click.option(
     "--property",
     "properties",
@@ -242,13 +241,7 @@ def explore_brokers(
     ),
 )
 @variant_option(REPLICA_VARIANTS)
-@click.option(
-    "--fault",
-    "faults",
-    type=click.Choice(OFFSETS_FAULTS),
-    multiple=True,
-    help="A fault that may strike once, at any moment; several may be given.",
-)
+@fault_option(OFFSETS_FAULTS)
 @click.option(
     "--members",
     type=click.IntRange(1, 3),
